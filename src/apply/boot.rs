@@ -13,6 +13,7 @@ mod world;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use tracing::{debug, info};
 
@@ -37,7 +38,7 @@ use crate::model::{
     BootReport, Finding, ModuleOutcome, ModuleReport, PortProgress, Step, Verdict, boot::blank,
     events as kinds, port_span,
 };
-use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
+use crate::names::{IfName, ModuleName, ModuleState, Moment, PciAddress, usec};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
@@ -49,17 +50,17 @@ use crate::workers::products::Products;
 
 /// For how long after modprobe's start udev's events do not make boot look at
 /// the host: a usual load is over by then.
-const QUIET_USEC: u64 = 300_000;
+const QUIET: Duration = Duration::from_millis(300);
 
 /// How long the boot waits until the network namespace mode is set.
-const NETNS_USEC: u64 = 10_000_000;
+const NETNS: Duration = Duration::from_secs(10);
 
 /// Before that nobody reads a status line, and systemd has modules' devices to
 /// work on.
-const STATUS_AFTER_USEC: u64 = 1_000_000;
+const STATUS_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the status line is brought up to date while nothing happens.
-const STATUS_EVERY_USEC: u64 = 5_000_000;
+const STATUS_EVERY: Duration = Duration::from_secs(5);
 
 /// A boot in progress.
 struct Boot<'a> {
@@ -100,11 +101,11 @@ pub fn run(
     errors: Vec<Finding>,
     write: impl FnOnce(&mut BootReport),
 ) -> anyhow::Result<BootReport> {
-    let started = clock::monotonic_usec();
+    let started = clock::now();
     let before = process::own_usage();
-    let deadline = started + clock::usec(config.boot.timeout);
+    let deadline = started + config.boot.timeout;
     let mut report = blank(started);
-    report.cpu_before_usec = before.cpu_usec;
+    report.cpu_before_usec = usec(before.cpu);
     report.configuration = errors;
     report.timeout_sec = config.boot.timeout.as_secs();
     report.adapter_timeout_sec = config.boot.adapter_timeout.as_secs();
@@ -198,7 +199,7 @@ enum Next {
     End(Option<Verdict>),
     /// Wait for what may change something, `until` at the latest. What udev has done is that, too,
     /// if `udev_decides`.
-    Wait { until: u64, udev_decides: bool },
+    Wait { until: Moment, udev_decides: bool },
 }
 
 impl<'a> Boot<'a> {
@@ -234,7 +235,7 @@ impl<'a> Boot<'a> {
         &mut self,
         locks: Option<&lock::Locks>,
         events: &mut Events,
-        deadline: u64,
+        deadline: Moment,
     ) -> anyhow::Result<Turn> {
         let Some(locks) = locks else { return Ok(Turn::Ours(None)) };
         loop {
@@ -245,7 +246,7 @@ impl<'a> Boot<'a> {
                     systemd::tell_status(&format!(
                         "waiting for another ibprov boot, process {owner}"
                     ));
-                    if clock::monotonic_usec() >= deadline {
+                    if clock::now() >= deadline {
                         self.report.problems.push(format!(
                             "another ibprov boot (process {owner}) held /run/ibprov/lock/boot until the deadline"
                         ));
@@ -257,7 +258,7 @@ impl<'a> Boot<'a> {
                     return Ok(Turn::Ours(None));
                 }
             }
-            let retry = clock::monotonic_usec() + lock::RETRY_USEC;
+            let retry = clock::now() + lock::RETRY;
             let happened = events.wait(deadline.min(retry))?;
             self.learn(&happened);
             if happened.stop {
@@ -284,14 +285,14 @@ impl<'a> Boot<'a> {
         }
     }
 
-    fn climb(mut self, events: &mut Events, deadline: u64) -> anyhow::Result<BootReport> {
+    fn climb(mut self, events: &mut Events, deadline: Moment) -> anyhow::Result<BootReport> {
         let mut stopped = false;
         loop {
             // What has ended is collected before the host is looked at, or a
             // step would be judged by what the host was before it ended.
             let ended = self.steps.collect_ended();
             let mut observed = self.observe();
-            let now = clock::monotonic_usec();
+            let now = clock::now();
             // modprobe is started before them: it takes longer than all else.
             self.products.learn_later(&mut observed, now);
             let (ports, next) = self.turn(&observed, ended, stopped, now, deadline);
@@ -310,8 +311,8 @@ impl<'a> Boot<'a> {
         observed: &Observed,
         ended: Vec<(Step, Ended)>,
         is_stopped: bool,
-        now: u64,
-        deadline: u64,
+        now: Moment,
+        deadline: Moment,
     ) -> (Vec<PortProgress>, Next) {
         let is_first = self.there.is_none();
         self.rdma_names.learn(observed, is_first);
@@ -373,18 +374,18 @@ impl<'a> Boot<'a> {
             self.left_out(&expectation);
             return (ports, Next::End(None));
         };
-        if now.saturating_sub(self.report.started_usec) >= STATUS_AFTER_USEC {
+        if now.since(self.report.started_usec) >= STATUS_AFTER {
             self.tell_status(&ports, observed, now);
         }
-        let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
+        let until = next.min(now + STATUS_EVERY).min(self.next_status(now));
         let udev_decides = held.is_some() || waits_for_udev(&ports);
         (ports, Next::Wait { until, udev_decides })
     }
 
     /// When the first status line is due; the others follow from looking.
-    fn next_status(&self, now: u64) -> u64 {
-        let first = self.report.started_usec + STATUS_AFTER_USEC;
-        if now < first { first } else { u64::MAX }
+    fn next_status(&self, now: Moment) -> Moment {
+        let first = self.report.started_usec + STATUS_AFTER;
+        if now < first { first } else { Moment::NEVER }
     }
 
     /// Wait until the host is worth another look; true if we are to stop.
@@ -395,20 +396,20 @@ impl<'a> Boot<'a> {
     fn listen(
         &mut self,
         events: &mut Events,
-        until: u64,
+        until: Moment,
         udev_decides: bool,
     ) -> anyhow::Result<bool> {
         let udev_decides = udev_decides || !events.hears_udev();
         let quiet = match self.steps.at_work_since(|step| matches!(step, Step::LoadModules { .. }))
         {
-            Some(since) if !udev_decides => since + QUIET_USEC,
-            _ => 0,
+            Some(since) if !udev_decides => since + QUIET,
+            _ => Moment::START,
         };
         // VFs that come make hundreds of events more.
-        let quiet = quiet.max(self.vfs.quiet_until(clock::monotonic_usec()));
+        let quiet = quiet.max(self.vfs.quiet_until(clock::now()));
         let mut news = false;
         loop {
-            let now = clock::monotonic_usec();
+            let now = clock::now();
             let limit = if news { until.min(quiet) } else { until };
             if limit <= now {
                 return Ok(false);
@@ -426,7 +427,7 @@ impl<'a> Boot<'a> {
                 return Ok(false);
             }
             news |= happened.to_devices() || (happened.udev_idle && udev_decides);
-            if news && clock::monotonic_usec() >= quiet {
+            if news && clock::now() >= quiet {
                 return Ok(false);
             }
         }
@@ -438,9 +439,9 @@ impl<'a> Boot<'a> {
         &self,
         ports: &[PortProgress],
         observed: &Observed,
-        now: u64,
-        deadline: u64,
-    ) -> Option<u64> {
+        now: Moment,
+        deadline: Moment,
+    ) -> Option<Moment> {
         if now >= deadline {
             return None;
         }
@@ -449,7 +450,7 @@ impl<'a> Boot<'a> {
             !is_tried
                 && ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final)
         };
-        let per_hca = clock::usec(self.config.boot.adapter_timeout);
+        let per_hca = self.config.boot.adapter_timeout;
         let next = self.waited.next_deadline(ports, is_blocked, per_hca, now);
         let mut next = next.map(|n| n.min(deadline));
         if self.steps.done.modules_in_flight() {
@@ -457,21 +458,26 @@ impl<'a> Boot<'a> {
         }
         // It holds up nothing, so a child that hangs is not waited for as long as a port.
         if let Some(since) = self.steps.at_work_since(|step| matches!(step, Step::NetnsMode { .. }))
-            && now < since + NETNS_USEC
+            && now < since + NETNS
         {
-            next = Some(next.unwrap_or(deadline).min(since + NETNS_USEC));
+            next = Some(next.unwrap_or(deadline).min(since + NETNS));
         }
         if self.steps.watches_another_run() {
-            next = next.map(|n: u64| n.min(now + lock::RETRY_USEC));
+            next = next.map(|n| n.min(now + lock::RETRY));
         }
         let overdue = self.interfaces.next_overdue(now);
-        next.map(|n: u64| overdue.map_or(n, |o| n.min(o)))
+        next.map(|n| overdue.map_or(n, |o| n.min(o)))
     }
 
     /// Until when it is waited for what functions are for and who alone may bind them: a port
     /// that is missing, even for good, may turn out to be none of a fabric or not to be
     /// expected, and a PF's plan to be for none.
-    fn product_deadline(&self, ports: &[PortProgress], now: u64, deadline: u64) -> Option<u64> {
+    fn product_deadline(
+        &self,
+        ports: &[PortProgress],
+        now: Moment,
+        deadline: Moment,
+    ) -> Option<Moment> {
         let is_needed = ports.iter().any(|p| !p.is_ready()) || !self.config.pf.is_empty();
         let until = self.products.due(is_needed, now)?.min(deadline);
         (until > now).then_some(until)
@@ -479,7 +485,7 @@ impl<'a> Boot<'a> {
 
     /// Judge the rung `configured`: each interface's own unit makes its settings
     /// and says so. Gives what boot does itself, where none has in time.
-    fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
+    fn settings(&mut self, ports: &mut [PortProgress], now: Moment) -> Vec<Step> {
         let mut seen = stacks::interfaces(self.observer.root(), self.config);
         leave_out_old_deferrals(&mut seen.outcomes, self.report.started_usec);
         let children = Children::Excused;
@@ -489,7 +495,7 @@ impl<'a> Boot<'a> {
         self.interfaces.note(open, ports, now, is_started)
     }
 
-    fn tell_status(&mut self, ports: &[PortProgress], observed: &Observed, now: u64) {
+    fn tell_status(&mut self, ports: &[PortProgress], observed: &Observed, now: Moment) {
         let work = if self.steps.done.modules_in_flight() {
             Some("waiting for modprobe".to_owned())
         } else {
@@ -566,7 +572,7 @@ impl<'a> Boot<'a> {
         let usage = process::own_usage();
         let mut report = BootReport {
             finished_usec: now,
-            cpu_usec: usage.cpu_usec.saturating_sub(self.report.cpu_before_usec),
+            cpu_usec: usec(usage.cpu).saturating_sub(self.report.cpu_before_usec),
             peak_memory_kib: usage.peak_memory_kib,
             forks: self.steps.forks,
             modules,

@@ -1,5 +1,7 @@
 //! Seeing that an interface comes up, by the stack that it belongs to.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use anyhow::Result;
 use tracing::{Level, info};
@@ -8,13 +10,13 @@ use super::rtnl::Rtnl;
 use crate::host::bus::BusError;
 use crate::host::link_events::LinkEvents;
 use crate::host::manager::{Manager, ManagerError};
-use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
+use crate::host::unit::{Apart, CALL, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, systemctl};
 use crate::model::{
     BringUp, IfaceReport, events as kinds,
     stack::{Action, Decision, Phase, View},
 };
-use crate::names::unit_escape;
+use crate::names::{Moment, unit_escape};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::stacks::files::Files;
@@ -23,17 +25,17 @@ use crate::stacks::{KNOWN, Live, decide, phase_of_unit};
 
 /// How long a stack that runs may take to notice a new interface at all,
 /// before its "not mine" is believed.
-const NOTICE_USEC: u64 = 3_000_000;
+const NOTICE: Duration = Duration::from_secs(3);
 
 /// How often what the stacks record of the interface is looked at while it is waited for:
-/// soon after an event, then more and more rarely, microseconds. There is no event for it
+/// soon after an event, then more and more rarely. There is no event for it
 /// that hundreds of instances could wait for: root has 256 connections to the bus and 128
 /// inotify instances (`/proc/sys/fs/inotify/max_user_instances`) on the whole host.
-const PEEK_USEC: (u64, u64) = (100_000, 5_000_000);
+const PEEK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// What a stack does not record is asked for: after so many microseconds at first, and each
+/// What a stack does not record is asked for: after so long at first, and each
 /// time after twice as many.
-const ASK_AGAIN_USEC: u64 = 15_000_000;
+const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How a look at the stacks ended.
 enum Next {
@@ -43,15 +45,15 @@ enum Next {
 
 struct Run<'a> {
     root: &'a Root,
-    deadline: u64,
+    deadline: Moment,
     /// Until when a "not mine" is not believed: begins with the first one.
-    notice_until: Option<u64>,
+    notice_until: Option<Moment>,
     manager: Manager,
     interface: Interface,
     report: &'a mut IfaceReport,
     rtnl: &'a mut Rtnl,
-    /// How long no event may come before the stacks are asked again, microseconds.
-    ask_again: u64,
+    /// How long no event may come before the stacks are asked again.
+    ask_again: Duration,
     /// What was done last: nothing is done twice.
     acted: Option<Action>,
     /// Nothing is done at all: the interface was left to its stack.
@@ -63,7 +65,7 @@ struct Run<'a> {
 pub fn bring_up(
     root: &Root,
     no_bus: bool,
-    deadline: u64,
+    deadline: Moment,
     interface: &Interface,
     only_looks: bool,
     rtnl: &mut Rtnl,
@@ -84,7 +86,7 @@ pub fn bring_up(
     };
     report.asked_by = manager.way().to_string();
     let interface = interface.clone();
-    let ask_again = ASK_AGAIN_USEC;
+    let ask_again = ASK_AGAIN;
     let mut run = Run {
         root,
         deadline,
@@ -118,7 +120,7 @@ pub fn bring_up(
 ///
 /// # Errors
 /// As `ask`.
-pub(super) fn while_late<T>(deadline: u64, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+pub(super) fn while_late<T>(deadline: Moment, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match ask() {
             Err(e) if may_ask_again(&e, deadline) => {}
@@ -129,12 +131,12 @@ pub(super) fn while_late<T>(deadline: u64, mut ask: impl FnMut() -> Result<T>) -
 
 /// True if systemd had so much to do that it has not answered, as where hundreds of
 /// interfaces come at once, and there is time for another question.
-fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
+fn may_ask_again(e: &anyhow::Error, deadline: Moment) -> bool {
     let is_late = e.downcast_ref::<ManagerError>().is_some_and(ManagerError::is_late)
         || e.downcast_ref::<std::io::Error>()
             .is_some_and(|e| e.kind() == std::io::ErrorKind::TimedOut)
         || e.downcast_ref::<BusError>().is_some_and(BusError::is_late);
-    let is_time = clock::monotonic_usec().saturating_add(CALL_USEC) < deadline;
+    let is_time = clock::now() + CALL < deadline;
     if is_late && is_time {
         tracing::info!("{e}: asking again");
     }
@@ -189,8 +191,8 @@ impl Run<'_> {
             standings = KNOWN.with_writes(&files, &self.interface, &states, standings);
         }
         let decision = decide(&standings, &self.interface);
-        if self.report.decided_usec == 0 {
-            self.report.decided_usec = clock::monotonic_usec();
+        if self.report.decided_usec == Moment::START {
+            self.report.decided_usec = clock::now();
         }
         if self.report.decision.as_ref() != Some(&decision) {
             tracing::debug!(cause = %decision.why, "{}: {}", self.interface.name, decision.why);
@@ -233,7 +235,7 @@ impl Run<'_> {
             // What a stack says in its first moments is not its last word. They begin when it
             // answers: one that was too busy for that has noticed nothing either.
             Action::Nobody | Action::Stuck if live.is_undecided(&self.interface) => {
-                let notice = || (clock::monotonic_usec() + NOTICE_USEC).min(self.deadline);
+                let notice = || (clock::now() + NOTICE).min(self.deadline);
                 let until = *self.notice_until.get_or_insert_with(notice);
                 match self.wait(until, &watch)? {
                     true => Ok(Next::Again),
@@ -328,13 +330,13 @@ impl Run<'_> {
             decision.why,
             command.shown
         );
-        let left = self.deadline.saturating_sub(clock::monotonic_usec());
+        let left = self.deadline.since(clock::now());
         let apart = Apart {
             name: &unit,
             description: &description,
             command: &words,
             device: &device,
-            timeout_usec: left,
+            timeout: left,
         };
         let end = systemctl::run_apart(&apart, self.deadline)?;
         Ok(self.after(&unit, end))
@@ -367,10 +369,10 @@ impl Run<'_> {
 
     /// Wait until something changes, or the stacks are to be asked again; false at
     /// `until`.
-    fn wait(&mut self, until: u64, watch: &Watch) -> Result<bool> {
-        let ask = clock::monotonic_usec().saturating_add(self.ask_again);
+    fn wait(&mut self, until: Moment, watch: &Watch) -> Result<bool> {
+        let ask = clock::now() + self.ask_again;
         if watch.wait(self.root, until.min(ask))? {
-            self.ask_again = ASK_AGAIN_USEC;
+            self.ask_again = ASK_AGAIN;
             return Ok(true);
         }
         self.ask_again = self.ask_again.saturating_mul(2);
@@ -396,17 +398,17 @@ impl Watch {
     }
 
     /// Wait until something has changed; false at `until`.
-    fn wait(&self, root: &Root, until: u64) -> Result<bool> {
-        let (mut step, most) = PEEK_USEC;
+    fn wait(&self, root: &Root, until: Moment) -> Result<bool> {
+        let (mut step, most) = PEEK;
         loop {
-            let next = until.min(clock::monotonic_usec().saturating_add(step));
+            let next = until.min(clock::now() + step);
             if self.links.wait(next)? {
                 return Ok(true);
             }
             if self.records.iter().any(|(path, then)| root.attribute(path).ok() != *then) {
                 return Ok(true);
             }
-            if clock::monotonic_usec() >= until {
+            if clock::now() >= until {
                 return Ok(false);
             }
             step = step.saturating_mul(2).min(most);
@@ -493,7 +495,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
             std::fs::write(file, "OPER_STATE=routable\n").expect("written");
         }
-        assert!(watch.wait(&root, clock::monotonic_usec() + ASK_AGAIN_USEC).expect("wait"));
+        assert!(watch.wait(&root, clock::now() + ASK_AGAIN).expect("wait"));
     }
 
     #[test]
@@ -502,15 +504,15 @@ mod tests {
             let e = std::io::Error::from(std::io::ErrorKind::TimedOut);
             anyhow::Error::from(ManagerError::from(e))
         };
-        let now = clock::monotonic_usec();
-        assert!(may_ask_again(&late(), now + 3 * CALL_USEC));
-        assert!(!may_ask_again(&late(), now + CALL_USEC / 2), "no time is left");
-        let silent = BusError::Silent { what: "x".to_owned(), millis: 20_000 };
-        assert!(may_ask_again(&silent.into(), now + 3 * CALL_USEC));
+        let now = clock::now();
+        assert!(may_ask_again(&late(), now + 3 * CALL));
+        assert!(!may_ask_again(&late(), now + CALL / 2), "no time is left");
+        let silent = BusError::Silent { what: "x".to_owned(), waited: CALL };
+        assert!(may_ask_again(&silent.into(), now + 3 * CALL));
         let listed = std::io::Error::from(std::io::ErrorKind::TimedOut);
-        assert!(may_ask_again(&listed.into(), now + 3 * CALL_USEC), "of all jobs");
+        assert!(may_ask_again(&listed.into(), now + 3 * CALL), "of all jobs");
         let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         let refused = anyhow::Error::from(refused);
-        assert!(!may_ask_again(&refused, now + 3 * CALL_USEC));
+        assert!(!may_ask_again(&refused, now + 3 * CALL));
     }
 }

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, alarm};
 use crate::model::{BringUp, Exit, IfaceReport};
-use crate::names::{IfName, unit_escape};
+use crate::names::{IfName, Moment, unit_escape};
 use crate::observe::ipoib::outcome;
 use crate::observe::{Look, ipoib};
 
@@ -64,7 +64,7 @@ pub fn set_up(config: &Config, root: &Root) -> anyhow::Result<Exit> {
         let mut codes = [0; MOST_AT_ONCE];
         // Each end of a process that a thread has started is heard too.
         running -= loop {
-            let happened = events.wait_also(u64::MAX, vec![ended.as_fd()])?;
+            let happened = events.wait_also(Moment::NEVER, vec![ended.as_fd()])?;
             if happened.stop {
                 return Ok(Exit::Exceptions);
             }
@@ -176,12 +176,13 @@ fn is_through(outcome: &IfaceReport, name: &IfName) -> bool {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+    use crate::names::at;
 
     #[test]
     fn a_child_is_left_until_a_run_has_been_through_with_it_under_its_name() {
         let outcome = |ifindex: u32, netdev: &str, change: fn(&mut IfaceReport)| {
-            let mut report = IfaceReport::blank(netdev, 5);
-            (report.ifindex, report.settled_usec, report.finished_usec) = (ifindex, 6, 7);
+            let mut report = IfaceReport::blank(netdev, at(5));
+            (report.ifindex, report.settled_usec, report.finished_usec) = (ifindex, at(6), at(7));
             (report.configured, report.bring_up) = (true, BringUp::Up);
             change(&mut report);
             let json = report.to_report().to_json().expect("JSON");
@@ -190,7 +191,7 @@ mod tests {
         let mut files = vec![
             outcome(1, "ib0.0001", |_| {}),
             outcome(2, "storage", |_| {}),
-            outcome(3, "ib0.0003", |report| report.finished_usec = 5),
+            outcome(3, "ib0.0003", |report| report.finished_usec = at(5)),
             outcome(4, "ib0.0004", |report| report.bring_up = BringUp::NotAsked),
             outcome(5, "ib0.0005", |report| report.bring_up = BringUp::Failed),
         ];

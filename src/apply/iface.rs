@@ -19,10 +19,10 @@ use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_
 use crate::model::{
     BringUp, Cause, Finding, IfaceReport, IfaceStep, Use, events as kinds, iface::IfaceStepReport,
 };
-use crate::names::{BadText, IfName, harmless, sh};
+use crate::names::{BadText, IfName, Moment, harmless, sh, usec};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
-use crate::observe::udev::initialized_usec;
+use crate::observe::udev::initialized;
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_withheld, rename, wanted};
@@ -63,8 +63,8 @@ pub enum StartedBy {
 /// As [`look`].
 pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, NotSeen> {
     let _netdev = error_span!("netdev", netdev = %ask.name).entered();
-    let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
-    let deadline = report.started_usec + clock::usec(config.network.timeout);
+    let mut report = IfaceReport::blank(ask.name.as_str(), clock::now());
+    let deadline = report.started_usec + config.network.timeout;
     let seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
     report.was_set = seen.before().is_some_and(|before| before.was_set);
@@ -103,7 +103,7 @@ struct Run<'a> {
     root: &'a Root,
     ask: Ask<'a>,
     /// Microseconds of CLOCK_MONOTONIC.
-    deadline: u64,
+    deadline: Moment,
     rtnl: &'a mut Rtnl,
     report: IfaceReport,
 }
@@ -143,7 +143,7 @@ impl Run<'_> {
                 warn!(message_id = kinds::WARNING, warning, "{warning}");
             }
         }
-        report.settled_usec = clock::monotonic_usec();
+        report.settled_usec = clock::now();
         if !report.configured && has_disappeared(self.root, report) {
             report.disappeared();
             return Ok(self.told());
@@ -315,7 +315,7 @@ impl Run<'_> {
 
     /// Take one step, tell it and note it; none if it failed.
     fn do_step(&mut self, step: IfaceStep, seen: &Seen) -> Option<()> {
-        let began = clock::monotonic_usec();
+        let began = clock::now();
         let ifindex = seen.interface.ifindex;
         let done = self.rtnl.ask(&Request::SetInterface { ifindex, step: step.clone() });
         let done = match done {
@@ -323,12 +323,12 @@ impl Run<'_> {
             done => done.map(drop),
         };
         let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
-        let took_usec = clock::monotonic_usec().saturating_sub(began);
-        tell_step(&step, &seen.interface, took_usec, failure.as_deref());
+        let took = clock::now().since(began);
+        tell_step(&step, &seen.interface, took, failure.as_deref());
         if let Some(failure) = &failure {
             self.report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
         }
-        self.report.steps.push(IfaceStepReport { step, took_usec, failure });
+        self.report.steps.push(IfaceStepReport { step, took_usec: usec(took), failure });
         done.ok()
     }
 
@@ -460,7 +460,7 @@ enum OtherAgent {
 }
 
 /// Wait until `unit` has neither a job nor anything that runs, unless its job waits for us.
-fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<OtherAgent> {
+fn ends(root: &Root, unit: &str, no_bus: bool, until: Moment) -> anyhow::Result<OtherAgent> {
     let states = match no_bus {
         true => Manager::by_systemctl().units(&[unit])?,
         // No connection is held while it is waited for.
@@ -533,7 +533,7 @@ pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, lock::LockError> {
 }
 
 fn finished(mut report: IfaceReport) -> IfaceReport {
-    report.finished_usec = clock::monotonic_usec();
+    report.finished_usec = clock::now();
     report.exit_code = report.judge();
     report
 }
@@ -578,10 +578,10 @@ pub(super) fn defer(
 struct FirstSetting<'a> {
     by: StartedBy,
     before: Option<&'a IfaceReport>,
-    /// When udev first finished with the interface, microseconds of CLOCK_MONOTONIC, as `now`.
-    appeared: Option<u64>,
+    /// When udev first finished with the interface, as `now`.
+    appeared: Option<Moment>,
     boot_timeout: Duration,
-    now: u64,
+    now: Moment,
 }
 
 impl FirstSetting<'_> {
@@ -594,11 +594,11 @@ impl FirstSetting<'_> {
     fn is_made(
         self,
         start_up: impl FnOnce() -> io::Result<StartUp>,
-        boot_began: impl FnOnce() -> io::Result<Option<u64>>,
+        boot_began: impl FnOnce() -> io::Result<Option<Moment>>,
     ) -> io::Result<bool> {
         let Self { by, before, appeared, now, .. } = self;
         let was_set = before.filter(|before| before.was_set);
-        let is_recent = |at: u64| now < at.saturating_add(clock::usec(self.boot_timeout));
+        let is_recent = |at: Moment| now < at + self.boot_timeout;
         if by == StartedBy::Hand {
             return Ok(false);
         }
@@ -607,7 +607,7 @@ impl FirstSetting<'_> {
         }
         let start_up = start_up()?;
         // An outcome of the user space before a soft-reboot is none of this one.
-        let is_first = was_set.is_none_or(|before| before.started_usec < start_up.began_usec);
+        let is_first = was_set.is_none_or(|before| before.started_usec < start_up.began);
         if start_up.is_over || !is_first {
             return Ok(false);
         }
@@ -627,9 +627,9 @@ fn may_interrupt(
     let first = FirstSetting {
         by,
         before: seen.before(),
-        appeared: initialized_usec(root, name, *ifindex),
+        appeared: initialized(root, name, *ifindex),
         boot_timeout: config.boot.timeout,
-        now: clock::monotonic_usec(),
+        now: clock::now(),
     };
     first.is_made(StartUp::ask, start_up::boot_began).unwrap_or_else(|e| {
         notes.push(format!(
@@ -678,8 +678,8 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &NotDone) -> String {
     format!("{answer}{meaning}")
 }
 
-fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: Option<&str>) {
-    let name = &interface.name;
+fn tell_step(step: &IfaceStep, interface: &Interface, took: Duration, failure: Option<&str>) {
+    let (name, took_usec) = (&interface.name, usec(took));
     let _step = error_span!("step", %step, netdev = %name).entered();
     match failure {
         None => info!(message_id = kinds::STEP_DONE, took_usec, "{name}: {step}"),
@@ -715,13 +715,14 @@ pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+    use crate::names::at;
 
     /// systemctl had been killed at its deadline, say.
     #[test]
     fn an_interface_is_not_configured_while_nobody_can_tell_whether_the_other_agent_has_a_job() {
         let name: IfName = "ib0".parse().expect("name");
         let after = |end| {
-            let mut report = IfaceReport::blank("ib0", 0);
+            let mut report = IfaceReport::blank("ib0", Moment::START);
             note_end(&name, "mlnx_interface_mgr@ib0.service", end, &mut report);
             (report.mlnx_interface_mgr_pending, report.failures.join("\n"))
         };
@@ -751,9 +752,11 @@ mod tests {
                 force: false,
                 by: StartedBy::Hand,
             };
-            let report = IfaceReport { ifindex: locked, ..IfaceReport::blank("ib0", 0) };
-            let (config, rtnl) = (Config::default(), &mut Rtnl::until(0));
-            let mut run = Run { config: &config, root: &root, ask, deadline: 0, rtnl, report };
+            let report =
+                IfaceReport { ifindex: locked, ..IfaceReport::blank("ib0", Moment::START) };
+            let (config, rtnl) = (Config::default(), &mut Rtnl::until(Moment::START));
+            let mut run =
+                Run { config: &config, root: &root, ask, deadline: Moment::START, rtnl, report };
             run.look_again_for_plan(&name).expect("it is there").is_some()
         };
         assert!(is_ours(7));
@@ -766,15 +769,15 @@ mod tests {
     const FIRST: FirstSetting<'_> = FirstSetting {
         by: StartedBy::Unit,
         before: None,
-        appeared: Some(100 * SEC),
+        appeared: Some(at(100 * SEC)),
         boot_timeout: Duration::from_secs(240),
-        now: 3700 * SEC,
+        now: at(3700 * SEC),
     };
 
     /// Whether that is made; `boot_began` 0 for never.
     fn is_made(first: FirstSetting<'_>, is_over: bool, boot_began: u64) -> bool {
-        let began = Some(boot_began * SEC).filter(|usec| *usec != 0);
-        let start_up = StartUp { began_usec: 20 * SEC, is_over };
+        let began = Moment::of_systemd(boot_began * SEC);
+        let start_up = StartUp { began: at(20 * SEC), is_over };
         first.is_made(|| Ok(start_up), || Ok(began)).expect("answers")
     }
 
@@ -795,7 +798,7 @@ mod tests {
     #[test]
     fn a_setting_that_is_not_the_first_is_never_made_in_use() {
         let outcome = |was_set, started| {
-            let blank = IfaceReport::blank("ib0", started * SEC);
+            let blank = IfaceReport::blank("ib0", at(started * SEC));
             IfaceReport { was_set, ..blank }
         };
         let after = |was_set, started| {
@@ -812,20 +815,24 @@ mod tests {
         let unasked = |first: FirstSetting<'_>| {
             first.is_made(|| Err(io::Error::other("asked")), || Ok(None)).ok()
         };
-        let fresh = FirstSetting { now: 339 * SEC, ..FIRST };
+        let fresh = FirstSetting { now: at(339 * SEC), ..FIRST };
         assert_eq!(unasked(fresh), Some(true));
-        assert_eq!(unasked(FirstSetting { now: 340 * SEC, ..FIRST }), None);
+        assert_eq!(unasked(FirstSetting { now: at(340 * SEC), ..FIRST }), None);
         assert_eq!(unasked(FirstSetting { appeared: None, ..fresh }), None);
         assert_eq!(unasked(FirstSetting { by: StartedBy::Boot, ..fresh }), None);
         assert_eq!(unasked(FirstSetting { by: StartedBy::Hand, ..fresh }), Some(false));
-        let set = IfaceReport { was_set: true, ..IfaceReport::blank("ib0", 0) };
+        let set = IfaceReport { was_set: true, ..IfaceReport::blank("ib0", Moment::START) };
         assert_eq!(unasked(FirstSetting { before: Some(&set), ..fresh }), None);
     }
 
     #[test]
     fn what_boot_has_set_beside_a_slow_instance_is_looked_at_again_too() {
         let left = |configured, bring_up| {
-            is_left(&IfaceReport { configured, bring_up, ..IfaceReport::blank("ib0", 0) })
+            is_left(&IfaceReport {
+                configured,
+                bring_up,
+                ..IfaceReport::blank("ib0", Moment::START)
+            })
         };
         assert!(left(true, BringUp::Left));
         assert!(left(true, BringUp::NotAsked));
@@ -838,7 +845,10 @@ mod tests {
         let dir = tree(&[("sys/class/net/ib0/ifindex", "7\n")], &[]);
         let root = Root::copy_at(dir.path()).expect("root");
         let gone = |name, ifindex| {
-            has_disappeared(&root, &IfaceReport { ifindex, ..IfaceReport::blank(name, 0) })
+            has_disappeared(
+                &root,
+                &IfaceReport { ifindex, ..IfaceReport::blank(name, Moment::START) },
+            )
         };
         assert!(!gone("ib0", 7));
         assert!(gone("ib0", 8), "the name is another interface's");

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::host::lock::Held;
 use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, clock, kernel_log};
+use crate::names::Moment;
 
 /// A program that was started.
 pub(super) trait Child: Debug {
     fn pid(&self) -> u32;
 
-    /// When it was started, microseconds of CLOCK_MONOTONIC.
-    fn started_usec(&self) -> u64;
+    /// When it was started.
+    fn started(&self) -> Moment;
 
     /// As [`Running::ended`].
     fn ended(&mut self) -> io::Result<Option<Ended>>;
@@ -24,8 +25,8 @@ pub(super) trait Child: Debug {
 }
 
 pub(super) trait Machine: Debug {
-    /// Microseconds of CLOCK_MONOTONIC.
-    fn now(&self) -> u64;
+    /// The present, by CLOCK_MONOTONIC.
+    fn now(&self) -> Moment;
 
     /// As [`process::find`].
     fn find(&self, program: &str) -> Option<PathBuf>;
@@ -49,8 +50,8 @@ pub(super) trait Machine: Debug {
 pub(super) struct Live;
 
 impl Machine for Live {
-    fn now(&self) -> u64 {
-        clock::monotonic_usec()
+    fn now(&self) -> Moment {
+        clock::now()
     }
 
     fn find(&self, program: &str) -> Option<PathBuf> {
@@ -80,8 +81,8 @@ impl Child for Running {
         Self::pid(self)
     }
 
-    fn started_usec(&self) -> u64 {
-        self.started_usec
+    fn started(&self) -> Moment {
+        self.started
     }
 
     fn ended(&mut self) -> io::Result<Option<Ended>> {

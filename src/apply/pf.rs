@@ -14,6 +14,8 @@ mod watch;
 #[cfg(test)]
 mod world;
 
+use std::time::Duration;
+
 use tracing::{debug, error_span, warn};
 
 use self::child::{failure, request, to_number};
@@ -21,7 +23,7 @@ use self::judge::Attempts;
 use self::machine::{Live, Machine, Responder};
 use self::untold::Untold;
 #[cfg(test)]
-pub(super) use self::watch::LONGEST_END_USEC;
+pub(super) use self::watch::LONGEST_END;
 use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, live_line};
@@ -31,7 +33,7 @@ use crate::model::{
     pf::{Purpose, Stage},
     vf_step::together,
 };
-use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
+use crate::names::{Moment, PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
@@ -40,23 +42,23 @@ use crate::workers::{Answer, Failure, Reply, Request};
 
 /// The kernel makes `virtfnN` before the write of the number returns; some
 /// kernels were reported to be late.
-const LINKS_USEC: u64 = 10_000_000;
+const LINKS: Duration = Duration::from_secs(10);
 
 /// How often it is asked whether a subnet manager has granted an alias GUID;
 /// mlx4 asks it anew after a second at the earliest.
-const GRANT_USEC: u64 = 500_000;
+const GRANT: Duration = Duration::from_millis(500);
 
 /// How long udev may take to name a netdev or an RDMA device that has come, once it has
 /// nothing else to do: two events in a row, unless udev itself is in trouble. With hundreds
 /// of disks to look at first it gets as long again.
-const NAMES_USEC: u64 = 3_000_000;
+const NAMES: Duration = Duration::from_secs(3);
 
 /// Bring the VFs of one PF to what is wanted, until `deadline`, microseconds
 /// of CLOCK_MONOTONIC.
 ///
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
-pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfReport> {
+pub fn run(wanted: &WantedPf, root: &Root, deadline: Moment) -> anyhow::Result<PfReport> {
     let mut problems = Vec::new();
     let live = Live::open(root, wanted.pf, locks(&mut problems))?;
     let (mut report, Watch { machine, .. }) = run_at(live, wanted, deadline)?;
@@ -69,7 +71,7 @@ pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfRe
 fn run_at<M: Machine>(
     machine: M,
     wanted: &WantedPf,
-    deadline: u64,
+    deadline: Moment,
 ) -> anyhow::Result<(PfReport, Watch<M>)> {
     let _pf = error_span!("pf", pf = %wanted.pf).entered();
     let mut report = PfReport::blank(wanted.pf, machine.now());
@@ -88,7 +90,7 @@ fn run_at<M: Machine>(
         attempts: Attempts::default(),
         is_unrecorded: false,
         untold: Untold::new(),
-        names_until: 0,
+        names_until: Moment::START,
         names_are_told: false,
         report,
     };
@@ -101,9 +103,9 @@ fn run_at<M: Machine>(
 ///
 /// # Errors
 /// As [`run`].
-pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<PfReport> {
+pub fn put_back(pf: PciAddress, root: &Root, deadline: Moment) -> anyhow::Result<PfReport> {
     let _pf = error_span!("pf", %pf).entered();
-    let blank = PfReport::blank(pf, clock::monotonic_usec());
+    let blank = PfReport::blank(pf, clock::now());
     let mut report = PfReport { purpose: Purpose::Undo, ..blank };
     let live = Live::open(root, pf, locks(&mut report.problems))?;
     let mut watch = Watch::new(live, deadline);
@@ -146,7 +148,7 @@ fn put_back_at<M: Machine>(
     Ok(if is_known && record.undo().is_empty() { Verdict::Done } else { Verdict::Failed })
 }
 
-fn ended(mut report: PfReport, now: u64, verdict: Verdict) -> PfReport {
+fn ended(mut report: PfReport, now: Moment, verdict: Verdict) -> PfReport {
     report.finished_usec = now;
     report.verdict = verdict;
     report
@@ -165,7 +167,7 @@ struct Run<'a, M> {
     /// What the kernel does not tell of the VFs.
     untold: Untold,
     /// Until when udev may take to name what has been bound last.
-    names_until: u64,
+    names_until: Moment,
     /// udev has been told of the VFs' names.
     names_are_told: bool,
     report: PfReport,
@@ -470,7 +472,7 @@ impl<M: Machine> Run<'_, M> {
             }
         }
         if stage == Stage::Bind {
-            self.names_until = self.watch.now().saturating_add(NAMES_USEC);
+            self.names_until = self.watch.now() + NAMES;
         }
         if stage == Stage::Restore {
             self.attempts.done().for_each(|step| self.record.forget(step));
@@ -601,7 +603,7 @@ impl<M: Machine> Run<'_, M> {
     }
 
     fn wait_for_links(&mut self, to: u16) -> anyhow::Result<()> {
-        let until = self.watch.deadline.min(self.watch.now() + LINKS_USEC);
+        let until = self.watch.deadline.min(self.watch.now() + LINKS);
         let Some(last) = to.checked_sub(1) else { return Ok(()) };
         while !self.watch.machine.has_vf(last) && self.watch.now() < until && !self.watch.is_stopped
         {
@@ -626,7 +628,7 @@ impl<M: Machine> Run<'_, M> {
         }
         if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
             // The kernel tells nobody when the subnet manager grants a GUID.
-            return self.watch.wait(self.watch.now() + GRANT_USEC);
+            return self.watch.wait(self.watch.now() + GRANT);
         }
         if self.watch.machine.listen_to_devices() {
             // It may have come before anybody listened.
@@ -670,7 +672,7 @@ impl<M: Machine> Run<'_, M> {
     fn give_udev_time(&mut self) {
         let now = self.watch.now();
         if self.names_until <= now && !self.watch.machine.is_udev_settled() {
-            self.names_until = now.saturating_add(NAMES_USEC);
+            self.names_until = now + NAMES;
         }
     }
 
@@ -717,7 +719,7 @@ impl<M: Machine> Run<'_, M> {
         let mut vfs = judge(&self);
         if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
             // What the kernel said while only the child was listened to.
-            self.watch.wait(0)?;
+            self.watch.wait(Moment::START)?;
             vfs = judge(&self);
         }
         self.report.vfs = vfs;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -11,7 +12,7 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, live_line};
 use crate::model::{Unresolved, WantedPf, pf::Outcome};
-use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
+use crate::names::{BindOrder, ModuleName, Moment, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
 use crate::workers::products::Products;
@@ -59,7 +60,7 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
 }
 
 /// How long udev may take to rename a PF's RDMA device: as boot waits for it.
-const RENAMED_USEC: u64 = 2_000_000;
+const RENAMED: Duration = Duration::from_secs(2);
 
 /// It has its netdev, and udev has named it.
 fn is_named(port: &Port) -> bool {
@@ -75,14 +76,14 @@ pub fn resolve_soon(
     config: &Config,
     root: &Root,
     only: Option<PciAddress>,
-    deadline: u64,
+    deadline: Moment,
 ) -> Result<Plans> {
     let mut events = None;
     // What the patterns for VFs' names need of their PFs.
     let patterns = || config.pf.iter().flat_map(|pf| [&pf.vf_name, &pf.vf_rdma_name]).flatten();
     let needs_netdev = patterns().any(VfNamePattern::needs_netdev);
     let needs_rdma = patterns().any(VfNamePattern::needs_rdma);
-    let renamed_by = clock::monotonic_usec().saturating_add(RENAMED_USEC);
+    let renamed_by = clock::now() + RENAMED;
     let observer = Observer::new(root);
     let mut products = Products::new(root);
     let no_modules: [ModuleName; 0] = [];
@@ -97,7 +98,7 @@ pub fn resolve_soon(
             products.read_all(&mut observed);
             plans = resolve(config, root, &observed);
         }
-        let now = clock::monotonic_usec();
+        let now = clock::now();
         let comes = observed.functions.iter().any(|f| {
             let asked = only.is_none_or(|pf| pf == f.address) && f.physfn.is_none();
             let nameless = needs_netdev && f.rdma.iter().any(|d| !d.ports.iter().any(is_named));
@@ -157,14 +158,14 @@ impl<'a> PfRuns<'a> {
     }
 
     /// Begin with `wanted`, if it may begin now ([`may_begin`]); false if it may not.
-    pub(super) fn begin(&mut self, wanted: &WantedPf, limit_usec: u64) -> bool {
+    pub(super) fn begin(&mut self, wanted: &WantedPf, limit: Duration) -> bool {
         let (pf, order) = (wanted.pf, wanted.binding.order);
         if !may_begin(order, self.running.iter().map(|(_, order, _)| *order)) {
             return false;
         }
         let mut args = vec!["apply".to_owned(), pf.to_string()];
         args.extend(["--format".to_owned(), "json".to_owned()]);
-        args.extend(["--timeout-msec".to_owned(), (limit_usec / 1000).to_string()]);
+        args.extend(["--timeout-msec".to_owned(), limit.as_millis().to_string()]);
         if let Some(config) = self.config {
             args.extend(["--config".to_owned(), config.display().to_string()]);
         }
@@ -224,21 +225,25 @@ impl<'a> PfRuns<'a> {
 ///
 /// # Errors
 /// Nothing could be waited for at all.
-pub fn run_all(wanted: &[&WantedPf], config: Option<&Path>, deadline: u64) -> Result<Vec<Outcome>> {
+pub fn run_all(
+    wanted: &[&WantedPf],
+    config: Option<&Path>,
+    deadline: Moment,
+) -> Result<Vec<Outcome>> {
     let mut events = Events::open(&[])?;
     let mut runs = PfRuns::new(&Live, config);
     let mut to_come = wanted.to_vec();
     to_come.sort_unstable_by_key(|w| w.pf);
     let mut is_stopped = false;
     // Each has a deadline of its own; this one is for a child that hangs.
-    let last = deadline + 5_000_000;
+    let last = deadline + Duration::from_secs(5);
     loop {
         runs.collect();
         live_line::count(runs.outcomes.len(), wanted.len());
-        let now = clock::monotonic_usec();
+        let now = clock::now();
         to_come.retain(|pf| {
             if !is_stopped && now < deadline {
-                return !runs.begin(pf, deadline - now);
+                return !runs.begin(pf, deadline.since(now));
             }
             let why = if is_stopped { "a signal" } else { "the deadline" };
             runs.lose(

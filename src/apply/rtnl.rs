@@ -4,66 +4,68 @@
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::host::lock::Held;
 use crate::host::{Root, clock};
-use crate::names::{IfName, Resource};
+use crate::names::{IfName, Moment, Resource};
 use crate::observe::ipoib::Interface;
 use crate::workers::client::is_left;
-use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
+use crate::workers::{Answer, Client, Failure, Request, SILENCE};
 
 /// Why something that needs the RTNL lock was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotDone {
-    /// The kernel did not answer for so long, seconds: somebody else has the lock.
+    /// The kernel did not answer for so long: somebody else has the lock.
     #[error(
-        "the kernel has not answered within {0} s: a process holds the RTNL lock, without which no network interface can be set. Find the process that hangs (an `ip`, ifup or modprobe in state D), see `cat /proc/PID/stack` and dmesg"
+        "the kernel has not answered within {} s: a process holds the RTNL lock, without which no network interface can be set. Find the process that hangs (an `ip`, ifup or modprobe in state D), see `cat /proc/PID/stack` and dmesg",
+        .0.as_secs()
     )]
-    Held(u64),
+    Held(Duration),
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
-/// The child of this process that has waited for the lock in vain, and for how long, seconds.
-static FOUND_HELD: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+/// The child of this process that has waited for the lock in vain, and for how long.
+static FOUND_HELD: Mutex<Option<(u32, Duration)>> = Mutex::new(None);
 
-/// `child` has waited for the lock for so many seconds, and is still waiting.
-fn find_held(child: u32, seconds: u64) {
-    *FOUND_HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some((child, seconds));
+/// `child` has waited for the lock for so long, and is still waiting.
+fn find_held(child: u32, waited: Duration) {
+    *FOUND_HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some((child, waited));
 }
 
-/// For how long, seconds, another run of this process has waited for the lock whose child still
+/// For how long another run of this process has waited for the lock whose child still
 /// does: so many P_Key children can come that one after the other would wait until its own
 /// deadline.
-fn found_held() -> Option<u64> {
+fn found_held() -> Option<Duration> {
     let found = *FOUND_HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    found.filter(|(child, _)| is_left(*child)).map(|(_, seconds)| seconds)
+    found.filter(|(child, _)| is_left(*child)).map(|(_, waited)| waited)
 }
 
 /// The child that is asked, and until when.
 #[derive(Debug)]
 pub struct Rtnl {
     child: Client<'static>,
-    deadline: u64,
-    /// It was waited for in vain for so long, seconds: it is not waited for again.
-    held: Option<u64>,
+    deadline: Moment,
+    /// It was waited for in vain for so long: it is not waited for again.
+    held: Option<Duration>,
     is_look: bool,
 }
 
 impl Rtnl {
-    /// Wait for an answer until `deadline`, microseconds of CLOCK_MONOTONIC, but for
-    /// [`SILENCE_USEC`] at least: that the time was spent otherwise does not mean that somebody
+    /// Wait for an answer until `deadline`, but for
+    /// [`SILENCE`] at least: that the time was spent otherwise does not mean that somebody
     /// holds the lock.
-    pub fn until(deadline: u64) -> Self {
+    pub fn until(deadline: Moment) -> Self {
         Self { child: Client::live().patient(), deadline, held: None, is_look: false }
     }
 
-    /// For who only looks: wait for [`SILENCE_USEC`], and not once more where the lock was found
+    /// For who only looks: wait for [`SILENCE`], and not once more where the lock was found
     /// held.
     pub fn to_look(is_held: bool) -> Self {
-        let held = is_held.then_some(SILENCE_USEC / 1_000_000);
+        let held = is_held.then_some(SILENCE);
         let child = Client::live().querying(Resource::Rtnl);
-        Self { child, held, is_look: true, ..Self::until(0) }
+        Self { child, held, is_look: true, ..Self::until(Moment::START) }
     }
 
     /// Who is asked what RDMA netlink tells: it can hang while the RTNL lock is free.
@@ -94,10 +96,10 @@ impl Rtnl {
         if let Ok(turn) = TURN.try_lock() {
             return turn;
         }
-        let began = clock::monotonic_usec();
+        let began = clock::now();
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = clock::monotonic_usec();
-        self.held = (now >= self.deadline).then(|| now.saturating_sub(began) / 1_000_000);
+        let now = clock::now();
+        self.held = (now >= self.deadline).then(|| now.since(began));
         turn
     }
 
@@ -112,21 +114,21 @@ impl Rtnl {
     /// It was not done.
     pub fn ask(&mut self, what: &Request) -> Result<Answer, NotDone> {
         self.held = self.held.or_else(found_held);
-        if let Some(seconds) = self.held {
-            return Err(NotDone::Held(seconds));
+        if let Some(waited) = self.held {
+            return Err(NotDone::Held(waited));
         }
-        let began = clock::monotonic_usec();
-        let until = self.deadline.max(began.saturating_add(SILENCE_USEC));
+        let began = clock::now();
+        let until = self.deadline.max(began + SILENCE);
         let number = self.child.ask(what);
         let child = self.child.pid();
         self.child.wait_until(number, until).map_err(|failure| match failure {
             Failure::Silent(_) => {
-                let seconds = clock::monotonic_usec().saturating_sub(began) / 1_000_000;
-                self.held = Some(seconds);
+                let waited = clock::now().since(began);
+                self.held = Some(waited);
                 if let Some(child) = child {
-                    find_held(child, seconds);
+                    find_held(child, waited);
                 }
-                NotDone::Held(seconds)
+                NotDone::Held(waited)
             }
             failure => failure.into(),
         })
@@ -201,11 +203,12 @@ mod tests {
         let pid = child.id();
         let (ours, _theirs) = UnixStream::pair().expect("sockets");
         drop(Client::over_child(ours, child));
-        find_held(pid, 77);
+        find_held(pid, Duration::from_micros(77));
         let (ours, theirs) = UnixStream::pair().expect("sockets");
-        let over = |stream| Rtnl { child: Client::over(stream).patient(), ..Rtnl::until(0) };
+        let over =
+            |stream| Rtnl { child: Client::over(stream).patient(), ..Rtnl::until(Moment::START) };
         let mut later = over(ours);
-        assert_eq!(later.ask(&Request::Addresses), Err(NotDone::Held(77)));
+        assert_eq!(later.ask(&Request::Addresses), Err(NotDone::Held(Duration::from_micros(77))));
         assert!(later.is_held());
         drop(theirs);
         // The lock is free again: who asks has an answer, here that of a child that is gone.

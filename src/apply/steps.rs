@@ -1,6 +1,7 @@
 //! Running steps: children, their locks, and what their failures mean.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tracing::{Span, debug, error_span, warn};
 
@@ -11,7 +12,7 @@ use crate::host::{self, KernelLine, Root, alarm};
 use crate::ladder::KernelLogFacts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::model::{Cause, Exit, ModuleTrouble, Step, StepReport, events as kinds, listed};
-use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
+use crate::names::{ModuleName, ModuleState, Moment, PciAddress, RdmaName, usec};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 
@@ -92,9 +93,9 @@ impl<'a> Steps<'a> {
     }
 
     /// When a child of this run began with such a step, if it is at work.
-    pub(super) fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
+    pub(super) fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<Moment> {
         self.running.iter().find_map(|(step, worker)| match worker {
-            Worker::Ours(child) if is_it(step) => Some(child.started_usec()),
+            Worker::Ours(child) if is_it(step) => Some(child.started()),
             Worker::Ours(_) | Worker::Stranded { .. } => None,
         })
     }
@@ -162,7 +163,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Note that a step was begun, or could not be.
-    fn note(&mut self, step: Step, started_usec: u64, failure: Option<String>) {
+    fn note(&mut self, step: Step, started_usec: Moment, failure: Option<String>) {
         let took_usec = failure.is_some().then_some(0);
         self.reports.push(StepReport { step, started_usec, took_usec, failure });
     }
@@ -193,9 +194,9 @@ impl<'a> Steps<'a> {
         self.done.ended.insert(step.clone());
         self.last_stderr.clone_from(&end.stderr);
         let failure = self.failure(step, end, facts, observed);
-        tell(step, end.took_usec, failure.as_deref());
+        tell(step, end.took, failure.as_deref());
         if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
-            report.took_usec = Some(end.took_usec);
+            report.took_usec = Some(usec(end.took));
             report.failure = failure;
         }
     }
@@ -301,7 +302,8 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn tell(step: &Step, took_usec: u64, failure: Option<&str>) {
+fn tell(step: &Step, took: Duration, failure: Option<&str>) {
+    let took_usec = usec(took);
     let _step = span_of(step).entered();
     match failure {
         None => debug!(message_id = kinds::STEP_DONE, took_usec, "done: {step}"),
@@ -454,7 +456,7 @@ mod tests {
         let step = Step::LoadModule { module: "ib_ipoib".parse().expect("name") };
         steps.running.push((step, Worker::Stranded { lock: String::new(), pid: 1 }));
         for number in 0..10_000 {
-            steps.hear(&KernelLine { usec: 0, level: 4, text: number.to_string() });
+            steps.hear(&KernelLine { at: Moment::START, level: 4, text: number.to_string() });
         }
         assert_eq!(steps.kernel_lines.len(), KERNEL_LINES);
         let ends = [steps.kernel_lines.first(), steps.kernel_lines.last()];

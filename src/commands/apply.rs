@@ -25,7 +25,9 @@ use crate::model::{
     pf::{Applied, Outcome},
     preview::ApplyPreview,
 };
-use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
+use crate::names::{
+    BindOrder, Binding, Moment, PciAddress, Target, harmless, present, usec, vf_ranges,
+};
 use crate::node::Node;
 use crate::node::pf_preview::PfPreview;
 use crate::observe::Observer;
@@ -35,10 +37,10 @@ use crate::show::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
-const UNDO_USEC: u64 = 3_000_000;
+const UNDO: Duration = Duration::from_secs(3);
 
-/// How long an answer is waited for, microseconds.
-const ANSWER_USEC: u64 = 30_000_000;
+/// How long an answer is waited for.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Make the VFs of one PF, or of all, what they shall be.
 ///
@@ -54,7 +56,7 @@ pub fn run(
     let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
     let mut deadline = deadline_in(limit);
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
-    live_line::deadline(limit);
+    live_line::timeout(limit);
     let acts = !args.dry_run && root.is_live();
     if config.withheld.has_all_pfs() {
         error!(
@@ -89,7 +91,7 @@ pub fn run(
     if !args.yes && terminal::can_ask() {
         agree_to_removal(&plans.wanted, root)?;
         deadline = deadline_in(limit);
-        live_line::deadline(limit);
+        live_line::timeout(limit);
     }
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
@@ -100,7 +102,7 @@ pub fn run(
             {
                 // For adapters, and for the plans before its own.
                 alarm::at_deadline(limit.saturating_mul(2));
-                to_come::wait(wanted, config, root, clock::usec(limit))?;
+                to_come::wait(wanted, config, root, limit)?;
                 deadline = deadline_in(limit);
             }
             let report = apply(wanted, warnings, root, deadline, format)?;
@@ -131,11 +133,11 @@ fn agree_to_removal(wanted: &[(WantedPf, Vec<String>)], root: &Root) -> Result<(
     if removed.is_empty() {
         return Ok(());
     }
-    let (vfs, seconds) = (removed.join(", "), ANSWER_USEC / 1_000_000);
+    let (vfs, seconds) = (removed.join(", "), ANSWER.as_secs());
     let question = format!(
         "The number of VFs changes, for which all VFs of a PF are removed: {vfs}.\nThey have a driver: their netdevs and RDMA devices disappear. Without an answer in {seconds} s they are left. Remove them?"
     );
-    if terminal::ask(&question, clock::monotonic_usec() + ANSWER_USEC)? {
+    if terminal::ask(&question, clock::now() + ANSWER)? {
         return Ok(());
     }
     anyhow::bail!(
@@ -150,10 +152,10 @@ fn forget_names(planned: &BTreeSet<PciAddress>) {
     }
 }
 
-/// The deadline of what begins now, microseconds of CLOCK_MONOTONIC.
-fn deadline_in(limit: Duration) -> u64 {
+/// The deadline of what begins now.
+fn deadline_in(limit: Duration) -> Moment {
     alarm::at_deadline(limit);
-    clock::monotonic_usec().saturating_add(clock::usec(limit))
+    clock::now() + limit
 }
 
 /// What `report` comes to.
@@ -187,7 +189,7 @@ fn apply(
     wanted: &WantedPf,
     warnings: &[String],
     root: &Root,
-    deadline: u64,
+    deadline: Moment,
     format: Format,
 ) -> Result<PfReport> {
     // A child's terminal is its parent's.
@@ -236,7 +238,7 @@ fn tell(report: &PfReport) {
         pf = %report.pf,
         verdict = report.verdict.word(),
         exit = report.verdict.exit().code(),
-        took_usec = report.finished_usec.saturating_sub(report.started_usec),
+        took_usec = usec(report.finished_usec.since(report.started_usec)),
         "{}",
         show::pf::summary(report)
     );
@@ -286,7 +288,7 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> Result<u8> {
     if only.is_none() {
         tell_of_a_killed_boot();
     }
-    let deadline = clock::monotonic_usec() + UNDO_USEC;
+    let deadline = clock::now() + UNDO;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
     let mut outcomes = Vec::new();
@@ -306,7 +308,7 @@ fn tell_of_a_killed_boot() {
     if !["signal", "core-dump", "timeout", "oom-kill"].contains(&result.as_str()) {
         return;
     }
-    let mut report = blank(clock::monotonic_usec());
+    let mut report = blank(clock::now());
     report.verdict = Verdict::NotReady;
     let signal = harmless(&signal);
     report.problems.push(format!(
@@ -373,7 +375,8 @@ mod tests {
             let limit = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
             let limit: u64 = limit.and_then(|sec| sec.parse().ok()).expect("a limit in seconds");
             // To start and to end takes time too.
-            assert!(UNDO_USEC + 1_000_000 < limit * 1_000_000, "{UNDO_USEC} of {limit} s");
+            let limit = Duration::from_secs(limit);
+            assert!(UNDO + Duration::from_secs(1) < limit, "{UNDO:?} of {limit:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::{
     Step, events as kinds, port_span,
     preview::{ApplyPreview, Preview},
 };
-use crate::names::{ModuleName, Rung, harmless};
+use crate::names::{ModuleName, Rung, harmless, usec};
 use crate::node::{Node, unreadable};
 use crate::observe::Install;
 use crate::plan::{Done, boot_steps, needed_modules};
@@ -58,7 +58,7 @@ pub fn run(
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
     }
     alarm::at_deadline(config.boot.timeout);
-    live_line::deadline(config.boot.timeout);
+    live_line::timeout(config.boot.timeout);
     let write = |report: &mut BootReport| {
         let json = report.to_report().to_json().unwrap_or_default();
         let written = state::write("boot.json", &json);
@@ -127,7 +127,7 @@ fn tell(report: &BootReport) {
         message_id = kinds::FINISHED,
         verdict = report.verdict.word(),
         exit = report.verdict.exit().code(),
-        took_usec = report.finished_usec.saturating_sub(report.started_usec),
+        took_usec = usec(report.finished_usec.since(report.started_usec)),
         cpu_usec = report.cpu_usec,
         "{}",
         show::boot::text(report, Screen::default()).trim_end()

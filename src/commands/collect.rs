@@ -19,7 +19,7 @@ use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
 use crate::host::{Root, answer, clock, config_files, logs};
 use crate::model::{Kind, Report, Verdict, collect::Collected, not_read};
-use crate::names::PINS_PATH;
+use crate::names::{Moment, PINS_PATH};
 use crate::show;
 
 /// The folder that all files of an archive are in.
@@ -64,7 +64,7 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
-    let until = clock::monotonic_usec() + clock::usec(args.timeout.unwrap_or(TIMEOUT));
+    let until = clock::now() + args.timeout.unwrap_or(TIMEOUT);
     let cannot = || format!("cannot write the archive {}", args.file.display());
     let archive = Archive::create(&args.file, TOP).with_context(cannot)?;
     let (boot, mut problems) = look(&root, common.config.as_deref());
@@ -148,7 +148,7 @@ struct Collecting<'a> {
     archive: Archive,
     mask: Option<Mask>,
     /// When it has to be done, CLOCK_MONOTONIC.
-    until: u64,
+    until: Moment,
     problems: Vec<String>,
     boots: usize,
 }
@@ -265,7 +265,8 @@ impl Collecting<'_> {
         };
         let mut text = String::new();
         for line in lines {
-            let (seconds, usec) = (line.usec / 1_000_000, line.usec % 1_000_000);
+            let at = line.at.since(Moment::START);
+            let (seconds, usec) = (at.as_secs(), at.subsec_micros());
             let said = self.masked(&line.text);
             text.push_str(&format!("<{}>[{seconds:5}.{usec:06}] {said}\n", line.level));
         }
@@ -291,7 +292,7 @@ impl Collecting<'_> {
             if *last != b'\n' && line.len() as u64 == LINE {
                 skip_line(&mut reader)?;
             }
-            if at % 1024 == 1023 && clock::monotonic_usec() >= self.until {
+            if at % 1024 == 1023 && clock::now() >= self.until {
                 self.problems
                     .push(format!("{what} is cut off, because the timeout has passed (--timeout)"));
                 break;

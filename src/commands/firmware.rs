@@ -1,6 +1,7 @@
 //! `ibprov firmware`: the settings in the firmware of adapters, shown and set by mstconfig.
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
@@ -211,15 +212,15 @@ impl Host for AtCard<'_, '_> {
 
     fn keep(&mut self, written: &[Written]) -> Result<(), String> {
         let failed = |why: String| format!("cannot write the record {}: {why}", record::PATH);
-        let until = clock::monotonic_usec() + RECORD_USEC;
+        let until = clock::now() + RECORD;
         let lock = Locks::in_run().and_then(|locks| locks.take_until("firmware-record", until));
         let _lock = lock.map_err(|e| failed(e.to_string()))?;
         keep(self.run.root, self.pci, self.identity.clone(), written).map_err(failed)
     }
 }
 
-/// How long another run may take to write the record, microseconds.
-const RECORD_USEC: u64 = 10_000_000;
+/// How long another run may take to write the record.
+const RECORD: Duration = Duration::from_secs(10);
 
 /// Put what was written into an adapter to what the record has of the others now; who calls
 /// has the lock of the record.

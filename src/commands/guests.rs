@@ -28,7 +28,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
         return look(args, config, root, format);
     }
     alarm::at_deadline(config.guests.timeout);
-    live_line::deadline(config.guests.timeout);
+    live_line::timeout(config.guests.timeout);
     let mut report = service::run(config, root)?;
     if config.withheld.has(Part::Guests) {
         report.exit_code = Some(Exit::NotReady.code());
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
     use crate::model::common::{Code, Severity};
     use crate::model::guests::{GuestKind, GuestReport, VfState};
-    use crate::names::PciAddress;
+    use crate::names::{Moment, PciAddress};
 
     #[test]
     fn the_account_of_the_node_is_told_of_the_vfs_of_guests() {
-        let mut report = GuestsReport::new(0);
+        let mut report = GuestsReport::new(Moment::START);
         let pci: PciAddress = "0000:4b:00.3".parse().expect("address");
         let absent = VfState::no_function(pci);
         let vf = VfState { vf: "0000:4b:00.0/2".parse().ok(), ..absent };

@@ -98,7 +98,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> Re
         // udev cannot tell in every case: a unit for what is not ours has nothing to do.
         (Err(e), Some(_)) if is_not_ours(&e) => {
             tracing::info!(netdev = %name, "{e}");
-            let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
+            let mut report = IfaceReport::blank(name.as_str(), clock::now());
             report.bring_up = BringUp::NotAsked;
             report.configured = true;
             report.notes.push(e.to_string());
@@ -106,7 +106,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> Re
         }
         // It has disappeared since udev saw it, and systemd will stop the unit.
         (Err(e), Some(_)) if is_absent(&e) => {
-            let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
+            let mut report = IfaceReport::blank(name.as_str(), clock::now());
             report.disappeared();
             report.exit_code = report.judge();
             tracing::info!(netdev = %name, "{}", report.headline());
@@ -158,7 +158,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> Result<u8> {
     }
     alarm::at_deadline(timeout);
     let RxeRow { name, netdev, .. } = row;
-    let mut report = IfaceReport::blank(netdev.as_str(), clock::monotonic_usec());
+    let mut report = IfaceReport::blank(netdev.as_str(), clock::now());
     report.bring_up = BringUp::NotAsked;
     let told = match create_rxe(name, netdev, timeout) {
         Ok(()) => {
@@ -177,7 +177,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> Result<u8> {
         tracing::error!(netdev = %netdev, "{told}");
     }
     systemd::tell_status(&told);
-    report.finished_usec = clock::monotonic_usec();
+    report.finished_usec = clock::now();
     report.notes.push(told);
     print(&report.to_report(), format, |_| String::new())
 }
@@ -185,7 +185,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> Result<u8> {
 /// Has a child create it: a registration waits for locks that a driver may hold.
 fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> Result<()> {
     let args = ["create-rxe", "--", name.as_str(), netdev.as_str()];
-    let until = clock::monotonic_usec().saturating_add(clock::usec(timeout));
+    let until = clock::now() + timeout;
     let out = process::own_output_until(&args, until)?;
     match out.failure {
         Some(failure) if out.ended && !failure.is_by_signal() => {

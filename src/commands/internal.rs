@@ -3,6 +3,7 @@
 //! hold, and a driver takes as long as it takes.
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use tracing::{info, warn};
@@ -148,7 +149,7 @@ fn order(types: &[(PortNumber, PortType)]) -> Vec<(PortNumber, PortType)> {
 }
 
 /// How long systemd is waited for, microseconds: boot waits for this child 10 s.
-const SYSTEMD_USEC: u64 = 8_000_000;
+const SYSTEMD: Duration = Duration::from_secs(8);
 
 /// Set the mode, and read it back.
 ///
@@ -191,7 +192,7 @@ fn units() -> io::Result<Vec<String>> {
         "--",
         "*.service",
     ];
-    let until = clock::monotonic_usec() + SYSTEMD_USEC;
+    let until = clock::now() + SYSTEMD;
     let text = process::output_until("systemctl", &args, until)?.into_text("systemctl", &args)?;
     Ok(units_in(&text))
 }

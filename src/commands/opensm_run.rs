@@ -1,6 +1,7 @@
 //! `ibprov opensm run`: the checks before an opensm of ours, and its start.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -32,12 +33,12 @@ const REFUSED: u8 = 69;
 /// The run could not begin: there is no such device, say.
 pub const NOT_BEGUN: u8 = 78;
 
-/// For a question to the port, and for sminfo, microseconds.
-const ANSWER_USEC: u64 = 5_000_000;
+/// For a question to the port, and for sminfo.
+const ANSWER: Duration = Duration::from_secs(5);
 /// How often another subnet manager is looked for, which reports no event when it ends.
-const WAIT_USEC: u64 = 30_000_000;
+const WAIT: Duration = Duration::from_secs(30);
 /// Until a master has followed the last one.
-const SOON_USEC: u64 = 2_000_000;
+const SOON: Duration = Duration::from_secs(2);
 
 /// The port of a device for subnet managers.
 struct At<'a> {
@@ -242,7 +243,7 @@ fn check(root: &Root, path: &str, known: &Known) -> Result<(), String> {
 fn template() -> Result<Template, String> {
     process::find("opensm").ok_or(NO_OPENSM)?;
     let args = ["-c", "/dev/stdout"];
-    let until = clock::monotonic_usec() + ANSWER_USEC;
+    let until = clock::now() + ANSWER;
     let text = process::output_until("opensm", &args, until);
     let text = text.and_then(|output| output.into_text("opensm", &args)).map_err(|e| answer(&e))?;
     Ok(Template::read(&text))
@@ -301,7 +302,7 @@ fn wait(
     let mut said = String::new();
     let mut has_waited = false;
     loop {
-        let now = clock::monotonic_usec();
+        let now = clock::now();
         let heard = match is_without_other(at, root) {
             Ok(true) => return has_waited,
             Ok(false) => ask(at),
@@ -309,7 +310,7 @@ fn wait(
         };
         match turn(entry, &at.guids, &heard) {
             Turn::Now => return has_waited,
-            Turn::AskAgain => clock::sleep_until(now + SOON_USEC),
+            Turn::AskAgain => clock::sleep_until(now + SOON),
             Turn::Wait(why) => {
                 if why != said {
                     tracing::warn!("{at} ({}): opensm is not started yet: {why}", entry.port_guid);
@@ -317,7 +318,7 @@ fn wait(
                     tell(Stage::Waiting, Some(&why));
                     said = why;
                 }
-                clock::sleep_until(now + WAIT_USEC);
+                clock::sleep_until(now + WAIT);
             }
         }
         has_waited = true;
@@ -334,7 +335,7 @@ fn is_without_other(at: &At<'_>, root: &Root) -> Result<bool, String> {
         device: at.device.name.clone(),
         port: at.port.number,
     };
-    let until = clock::monotonic_usec() + ANSWER_USEC;
+    let until = clock::now() + ANSWER;
     let adapter = Resource::Adapter(at.function.address);
     match Client::new(root).querying(adapter).ask_until(&request, until) {
         Ok(Answer::Port { answer, problems }) => {
@@ -356,7 +357,7 @@ fn ask(at: &At<'_>) -> Sminfo {
     }
     let number = at.port.number.to_string();
     let args = ["-C", at.device.name.as_str(), "-P", &number];
-    match process::output_until("sminfo", &args, clock::monotonic_usec() + ANSWER_USEC) {
+    match process::output_until("sminfo", &args, clock::now() + ANSWER) {
         Ok(output) if output.ended => {
             Sminfo::read(&String::from_utf8_lossy(&output.stdout), &output.stderr)
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -108,7 +109,7 @@ fn keep(status: &mut Status, names: &[Targets], config: &Config, root: &Root) ->
 /// Add what the kernel log has. That it cannot be read is a note already.
 fn add_history(status: &mut Status) {
     let log = kernel_log().unwrap_or_default();
-    let now = clock::monotonic_usec();
+    let now = clock::now();
     for hca in &mut status.hcas {
         hca.history = history::of(&log, &hca.names(), now);
         let Some(device) = &hca.rdma else { continue };
@@ -120,10 +121,10 @@ fn add_history(status: &mut Status) {
 
 /// How often ports are looked at although nothing was heard: the kernel has no event for
 /// their state.
-const LOOK_EVERY_USEC: u64 = 5_000_000;
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Events come in bursts: one look is enough for those of so long.
-const BURST_USEC: u64 = 250_000;
+const BURST: Duration = Duration::from_millis(250);
 
 /// Show what `look` sees, and again when it is something else: on a terminal in the place of
 /// what was shown before, elsewhere below it; JSON is one line each time.
@@ -143,7 +144,7 @@ fn watch(
     let mut out = terminal::stdout();
     let mut shown = String::new();
     loop {
-        let looked = clock::monotonic_usec();
+        let looked = clock::now();
         let status = look()?;
         let text = match format {
             Format::Text => show::status::text(&status, screen(&out), detail),
@@ -164,15 +165,15 @@ fn watch(
             }
             shown = text;
         }
-        let mut until = looked + LOOK_EVERY_USEC;
-        while clock::monotonic_usec() < until {
+        let mut until = looked + LOOK_EVERY;
+        while clock::now() < until {
             let happened = events.wait(until)?;
             if happened.stop {
                 return Ok(status.judgement.verdict.exit().code());
             }
             // Children end with each look.
             if happened.links || happened.files || happened.to_devices() {
-                until = until.min(clock::monotonic_usec() + BURST_USEC);
+                until = until.min(clock::now() + BURST);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
 use crate::host::{Root, alarm, journal, live_line, state, systemd};
 use crate::model::{OnlineReport, events as kinds, online::Goal};
-use crate::names::WAIT_ONLINE_UNIT;
+use crate::names::{WAIT_ONLINE_UNIT, usec};
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
 use crate::show;
@@ -28,10 +28,10 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
     let config = &loaded.config;
     let mut errors = super::config::errors(loaded);
     errors.retain(|_| [Part::Ports, Part::WaitOnline].iter().any(|p| config.withheld.has(*p)));
-    let deadline = args.timeout.unwrap_or(config.wait_online.timeout);
+    let timeout = args.timeout.unwrap_or(config.wait_online.timeout);
     // From here on files are read that may not answer.
-    alarm::at_deadline(deadline);
-    live_line::deadline(deadline);
+    alarm::at_deadline(timeout);
+    live_line::timeout(timeout);
     let wanted = Wanted {
         errors,
         targets: args.ports.clone(),
@@ -40,7 +40,7 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
             address: args.address || config.wait_online.address,
             stable_sec: args.stable.unwrap_or(config.wait_online.stable).as_secs(),
         },
-        deadline,
+        timeout,
         wants_ipoib: ipoib::wanted_denied(root, config, &ModprobeRules::read(root)),
     };
     let mut report = online::run(config, &wanted, root)?;
@@ -69,7 +69,7 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &OnlineReport) {
-    let took = report.finished_usec.saturating_sub(report.started_usec);
+    let took = usec(report.finished_usec.since(report.started_usec));
     journal::event!(
         level(report.verdict.exit()),
         message_id = kinds::WAIT_FINISHED,

@@ -9,6 +9,8 @@ mod schema;
 mod table;
 mod withheld;
 
+use std::time::Duration;
+
 use super::*;
 use crate::config::guest::{GuestIndex, Needs, What};
 use crate::names::{Guid, OnFailure, Ready};

@@ -17,6 +17,7 @@ pub mod start_wait;
 mod sysv;
 mod unit_file;
 
+use crate::names::Moment;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
@@ -91,11 +92,11 @@ pub struct Now {
     pub result: String,
     /// It has a job that is not done.
     pub job: bool,
-    /// When it began to start, microseconds of CLOCK_MONOTONIC.
-    pub began_usec: Option<u64>,
-    pub up_usec: Option<u64>,
+    /// When it began to start.
+    pub began_usec: Option<Moment>,
+    pub up_usec: Option<Moment>,
     /// When it was down again, after a failure too.
-    pub down_usec: Option<u64>,
+    pub down_usec: Option<Moment>,
     /// A condition kept it from starting.
     pub condition_failed: bool,
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Command, Graph, Load, Now, Unit};
+use crate::names::Moment;
 
 /// What is asked for, in one call. Properties that a systemd does not know it
 /// leaves out.
@@ -62,7 +63,7 @@ fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
     let names = |properties: &[&str]| -> BTreeSet<String> {
         properties.iter().flat_map(|p| value(p).split_whitespace()).map(str::to_owned).collect()
     };
-    let usec = |property: &str| value(property).parse::<u64>().ok().filter(|usec| *usec > 0);
+    let moment = |property: &str| value(property).parse().ok().and_then(Moment::of_systemd);
     let name = value("Id");
     if name.is_empty() {
         return None;
@@ -96,11 +97,11 @@ fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
             result: value("Result").to_owned(),
             // A job is shown as its number, none as nothing or 0.
             job: !matches!(value("Job"), "" | "0"),
-            began_usec: usec("InactiveExitTimestampMonotonic"),
-            up_usec: usec("ActiveEnterTimestampMonotonic"),
-            down_usec: usec("InactiveEnterTimestampMonotonic"),
+            began_usec: moment("InactiveExitTimestampMonotonic"),
+            up_usec: moment("ActiveEnterTimestampMonotonic"),
+            down_usec: moment("InactiveEnterTimestampMonotonic"),
             condition_failed: value("ConditionResult") == "no"
-                && usec("ConditionTimestampMonotonic").is_some(),
+                && moment("ConditionTimestampMonotonic").is_some(),
         },
     };
     let names = value("Names").split_whitespace().map(str::to_owned).collect();
@@ -119,6 +120,7 @@ fn command(phase: &str, value: &str) -> Option<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::at;
 
     const SHOWN: &str = "\
 Type=oneshot
@@ -156,8 +158,8 @@ Job=57
         assert_eq!(unit.name, "ibprov.service");
         assert_eq!(unit.commands.len(), 2);
         assert_eq!(unit.commands[0].line, "/bin/sh -c systemctl start b.service ; true");
-        assert_eq!((unit.now.began_usec, unit.now.up_usec), (Some(1_500_000), None));
-        assert_eq!(unit.now.down_usec, Some(2_500_000));
+        assert_eq!((unit.now.began_usec, unit.now.up_usec), (Some(at(1_500_000)), None));
+        assert_eq!(unit.now.down_usec, Some(at(2_500_000)));
         // b.service says it in terms of the alias, and only from its side.
         assert!(unit.before.contains("b.service"), "{unit:?}");
         assert_eq!(graph.get("b.service").map(|u| u.load), Some(Load::Masked));

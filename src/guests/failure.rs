@@ -95,6 +95,8 @@ pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Statuses as wait(2) gives them.
@@ -107,7 +109,7 @@ mod tests {
             failure: host::process::Failure::of_raw(status),
             stderr: stderr.to_owned(),
             stdout: "out".to_owned(),
-            took_usec: 1,
+            took: Duration::ZERO,
         }
     }
 

@@ -8,8 +8,8 @@ use crate::config::guest::{Guest, GuestIndex, Guests, Needs, What};
 use crate::host::process::{self, Ended};
 use crate::names::{OnFailure, Ready};
 
-/// How long a start may take, microseconds.
-pub(super) const TIMEOUT_USEC: u64 = 5_000_000;
+/// How long a start may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A guest with the VFs of its domain, or with none if it is a unit.
 pub(super) fn guest(name: &str) -> Guest {
@@ -23,7 +23,7 @@ pub(super) fn guest(name: &str) -> Guest {
         what,
         vfs,
         after: Vec::new(),
-        timeout: Duration::from_micros(TIMEOUT_USEC),
+        timeout: TIMEOUT,
         on_failure: OnFailure::Retry,
         ready: Ready::Running,
         origin: "/etc/0.toml:1".to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn guests(list: Vec<Guest>, max_parallel: usize) -> Guests {
 /// What comes of a virsh that fails and says this.
 pub(super) fn refusal(words: &str) -> Failure {
     let (failure, stderr) = (process::Failure::of_raw(0x100), format!("error: {words}\n"));
-    let ended = Ended { failure, stderr, stdout: String::new(), took_usec: 1 };
+    let ended = Ended { failure, stderr, stdout: String::new(), took: Duration::ZERO };
     output(ended, "virsh x").expect_err("a failure")
 }
 

@@ -2,14 +2,16 @@
 //! and when it is asked again. Pure.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::domain::Domains;
 use super::failure::Failure;
 use super::tasks::List;
+use crate::names::Moment;
 
 /// How often libvirt is asked again while it does not answer, although its
 /// directory shows no new socket.
-const AGAIN_USEC: u64 = 5_000_000;
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// libvirt, as far as it has answered.
 #[derive(Debug)]
@@ -19,21 +21,20 @@ pub(super) struct Libvirt {
     /// While it is being asked: what of the answers has come.
     lists: Option<BTreeMap<List, Result<String, Failure>>>,
     domains: Option<Domains>,
-    /// When it is to be asked again, microseconds of CLOCK_MONOTONIC; `None` unless it
-    /// did not answer.
-    ask_usec: Option<u64>,
+    /// When it is to be asked again; `None` unless it did not answer.
+    ask_at: Option<Moment>,
 }
 
 impl Libvirt {
     /// libvirt at this connection, not asked yet.
     pub(super) const fn new(connection: String) -> Self {
-        Self { connection, lists: None, domains: None, ask_usec: None }
+        Self { connection, lists: None, domains: None, ask_at: None }
     }
 
     /// It is being asked for its lists: answers to earlier questions are void.
     pub(super) fn begin(&mut self) {
         self.lists = Some(BTreeMap::new());
-        self.ask_usec = None;
+        self.ask_at = None;
     }
 
     /// One list has come, or has not. With the last one: all its domains, or why
@@ -62,24 +63,24 @@ impl Libvirt {
     }
 
     /// It does not answer: it is asked again after a while.
-    pub(super) fn ask_later(&mut self, now: u64) {
-        self.ask_usec = Some(now + AGAIN_USEC);
+    pub(super) fn ask_later(&mut self, now: Moment) {
+        self.ask_at = Some(now + AGAIN);
     }
 
     /// It is asked again at once.
-    pub(super) const fn ask_at_once(&mut self, now: u64) {
-        self.ask_usec = Some(now);
+    pub(super) const fn ask_at_once(&mut self, now: Moment) {
+        self.ask_at = Some(now);
     }
 
     /// Something has happened where its sockets are: one that did not answer is
     /// asked again.
     pub(super) fn hear(&mut self) {
-        self.ask_usec = self.ask_usec.map(|_| 0);
+        self.ask_at = self.ask_at.map(|_| Moment::START);
     }
 
     /// When it is asked again; `None` unless it did not answer, and while it is being asked.
-    pub(super) const fn ask_usec(&self) -> Option<u64> {
-        if self.lists.is_some() { None } else { self.ask_usec }
+    pub(super) const fn ask_at(&self) -> Option<Moment> {
+        if self.lists.is_some() { None } else { self.ask_at }
     }
 
     /// Name and UUID of each domain that it starts by itself.
@@ -93,6 +94,7 @@ impl Libvirt {
 mod tests {
     use super::super::fixtures::{listed, refusal};
     use super::*;
+    use crate::names::at;
 
     #[test]
     fn domains_are_known_when_all_three_lists_have_come() {
@@ -126,23 +128,23 @@ mod tests {
     fn who_did_not_answer_is_asked_again_later_or_when_a_socket_comes() {
         let mut libvirt = Libvirt::new("qemu:///system".to_owned());
         libvirt.hear();
-        assert_eq!(libvirt.ask_usec(), None);
-        libvirt.ask_later(7);
-        assert_eq!(libvirt.ask_usec(), Some(7 + AGAIN_USEC));
+        assert_eq!(libvirt.ask_at(), None);
+        libvirt.ask_later(at(7));
+        assert_eq!(libvirt.ask_at(), Some(at(7) + AGAIN));
         libvirt.hear();
-        assert_eq!(libvirt.ask_usec(), Some(0));
+        assert_eq!(libvirt.ask_at(), Some(Moment::START));
     }
     /// Two domains were being started when it died.
     #[test]
     fn who_is_being_asked_is_asked_again_when_all_has_come() {
         let mut libvirt = Libvirt::new("qemu:///system".to_owned());
         libvirt.begin();
-        libvirt.ask_at_once(7);
-        assert_eq!(libvirt.ask_usec(), None);
+        libvirt.ask_at_once(at(7));
+        assert_eq!(libvirt.ask_at(), None);
         for list in List::EACH {
-            assert_eq!(libvirt.ask_usec(), None);
+            assert_eq!(libvirt.ask_at(), None);
             libvirt.listed(list, Ok(String::new()));
         }
-        assert_eq!(libvirt.ask_usec(), Some(7));
+        assert_eq!(libvirt.ask_at(), Some(at(7)));
     }
 }

@@ -2,6 +2,7 @@
 //! and what follows when a step of its start has ended. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::domain::Domains;
 use super::failure::Failure;
@@ -10,11 +11,10 @@ use super::tasks::Step;
 use super::vf::Need;
 use super::vf_reader::VfStates;
 use crate::config::guest::{Guest, Needs, What};
-use crate::host::clock;
 use crate::model::guests::{GuestKind, GuestReport, Phase, VfState};
-use crate::names::{OnFailure, PciAddress, Ready};
+use crate::names::{Moment, OnFailure, PciAddress, Ready};
 
-/// One guest of the configuration. Times are microseconds of CLOCK_MONOTONIC.
+/// One guest of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GuestState {
     guest: Guest,
@@ -28,23 +28,23 @@ pub(super) struct GuestState {
     /// The time that its start may take.
     time: Time,
     /// When its start was first asked for.
-    started_usec: Option<u64>,
+    started: Option<Moment>,
     /// When it was seen to be up.
-    up_usec: Option<u64>,
+    up_usec: Option<Moment>,
     /// What is wrong with libvirt, which keeps a domain from being looked at.
     libvirt_trouble: Option<String>,
     /// What has gone wrong in its start so far without ending it.
     setback: Option<String>,
 }
 
-/// The time that a start may take, microseconds. It runs while the guest is being started, and
+/// The time that a start may take. It runs while the guest is being started, and
 /// while a domain waits for libvirt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Time {
     /// It does not run; so much is left.
-    Left(u64),
-    /// It runs until then, of CLOCK_MONOTONIC.
-    Until(u64),
+    Left(Duration),
+    /// It runs until then.
+    Until(Moment),
 }
 
 /// What follows when a step of a domain's start has ended.
@@ -69,7 +69,7 @@ impl GuestState {
         };
         let vfs = needs.as_ref().filter(|n: &&BTreeSet<_>| n.is_empty()).map(|_| Vec::new());
         Self {
-            time: Time::Left(clock::usec(guest.timeout)),
+            time: Time::Left(guest.timeout),
             phase: if guest.is_withheld {
                 Phase::Failed { why: WITHHELD.to_owned() }
             } else {
@@ -79,7 +79,7 @@ impl GuestState {
             domain: None,
             needs,
             vfs,
-            started_usec: None,
+            started: None,
             up_usec: None,
             libvirt_trouble: None,
             setback: None,
@@ -158,7 +158,7 @@ impl GuestState {
     }
 
     /// When its start, or its wait for libvirt, is given up; `None` while neither is under way.
-    pub(super) const fn until_usec(&self) -> Option<u64> {
+    pub(super) const fn until(&self) -> Option<Moment> {
         match self.time {
             Time::Left(_) => None,
             Time::Until(until) => Some(until),
@@ -166,7 +166,7 @@ impl GuestState {
     }
 
     /// Its time runs; returned is until when.
-    fn run_time(&mut self, now: u64) -> u64 {
+    fn run_time(&mut self, now: Moment) -> Moment {
         let until = match self.time {
             Time::Left(left) => now + left,
             Time::Until(until) => until,
@@ -178,20 +178,16 @@ impl GuestState {
     /// Its time stops. A start that libvirt has broken off goes on with what is left of it: a
     /// domain that takes libvirt down with it would do so for ever. For one that was not
     /// started there is all of it.
-    fn stop_time(&mut self, now: u64) {
+    fn stop_time(&mut self, now: Moment) {
         if let Time::Until(until) = self.time {
-            let is_broken_off = self.started_usec.is_some();
-            let left = if is_broken_off { until.saturating_sub(now) } else { self.timeout_usec() };
+            let is_broken_off = self.started.is_some();
+            let left = if is_broken_off { until.since(now) } else { self.guest.timeout };
             self.time = Time::Left(left);
         }
     }
 
-    fn timeout_usec(&self) -> u64 {
-        clock::usec(self.guest.timeout)
-    }
-
-    fn is_late(&self, now: u64) -> bool {
-        self.until_usec().is_some_and(|until| now >= until)
+    fn is_late(&self, now: Moment) -> bool {
+        self.until().is_some_and(|until| now >= until)
     }
 
     /// What is told of it; `waits` is why it is not started yet.
@@ -209,7 +205,7 @@ impl GuestState {
     }
 
     /// Take in what libvirt says of domains, unless its fate is sealed.
-    pub(super) fn learn(&mut self, domains: &Domains, now: u64) {
+    pub(super) fn learn(&mut self, domains: &Domains, now: Moment) {
         let What::Domain(name) = &self.guest.what else { return };
         self.libvirt_trouble = None;
         if self.phase != Phase::Idle {
@@ -220,7 +216,7 @@ impl GuestState {
                 self.domain = Some((uuid.to_owned(), name.to_owned()));
                 if domains.is_active(name) {
                     // libvirt may have gone away in the middle of our start.
-                    self.phase = Phase::Up { already: self.started_usec.is_none() };
+                    self.phase = Phase::Up { already: self.started.is_none() };
                     self.up_usec = Some(now);
                 }
             }
@@ -249,13 +245,13 @@ impl GuestState {
         }
         // What it waits for now is no part of a start that libvirt has broken off.
         if matches!(self.time, Time::Left(_)) && self.wrong_vfs().is_some() {
-            self.time = Time::Left(self.timeout_usec());
+            self.time = Time::Left(self.guest.timeout);
         }
     }
 
     /// libvirt does not answer: a domain that is not up waits for it, for as
     /// long as its start may take.
-    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: u64) {
+    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: Moment) {
         if self.is_domain() && self.is_idle() {
             self.libvirt_trouble = Some(trouble.to_owned());
             self.run_time(now);
@@ -263,20 +259,20 @@ impl GuestState {
     }
 
     /// The trouble that it is given up for: libvirt did not come back in time.
-    pub(super) fn gives_up(&self, now: u64) -> Option<String> {
+    pub(super) fn gives_up(&self, now: Moment) -> Option<String> {
         if self.is_idle() && self.is_late(now) { self.libvirt_trouble.clone() } else { None }
     }
 
     /// It was up before anybody started it.
-    pub(super) fn found_up(&mut self, now: u64) {
+    pub(super) fn found_up(&mut self, now: Moment) {
         self.phase = Phase::Up { already: true };
         self.up_usec = Some(now);
     }
 
     /// Its start begins; returned is when that is given up.
-    pub(super) fn begin(&mut self, now: u64) -> u64 {
+    pub(super) fn begin(&mut self, now: Moment) -> Moment {
         self.setback = None;
-        self.started_usec.get_or_insert(now);
+        self.started.get_or_insert(now);
         self.phase = Phase::Starting { since_usec: now };
         self.run_time(now)
     }
@@ -291,12 +287,12 @@ impl GuestState {
         self.phase = Phase::Idle;
     }
 
-    /// It is up; returned is how long its start took, microseconds.
-    pub(super) fn come_up(&mut self, now: u64) -> u64 {
+    /// It is up; returned is how long its start took.
+    pub(super) fn come_up(&mut self, now: Moment) -> Duration {
         let since = if let Phase::Starting { since_usec } = self.phase { since_usec } else { now };
         self.phase = Phase::Up { already: false };
         self.up_usec = Some(now);
-        now.saturating_sub(since)
+        now.since(since)
     }
 
     /// It has failed, and why.
@@ -309,7 +305,7 @@ impl GuestState {
         &mut self,
         step: Step,
         result: Result<String, Failure>,
-        now: u64,
+        now: Moment,
     ) -> Next {
         match (step, result) {
             (Step::Check, Err(why)) => Next::LibvirtGone(why),
@@ -341,7 +337,7 @@ impl GuestState {
     }
 
     /// After its start: whether it is among the `active` domains, a name a line.
-    fn checked(&mut self, active: &str, now: u64) -> Next {
+    fn checked(&mut self, active: &str, now: Moment) -> Next {
         let own = self.domain.as_ref().map(|(_, name)| name.as_str());
         let is_active = active.lines().any(|line| Some(line.trim_end()) == own);
         let agent = self.guest.ready == Ready::Agent;
@@ -356,7 +352,7 @@ impl GuestState {
         }
     }
 
-    fn go_on(&self, step: Step, now: u64) -> Next {
+    fn go_on(&self, step: Step, now: Moment) -> Next {
         if !self.is_late(now) {
             return Next::Do(step);
         }
@@ -367,8 +363,9 @@ impl GuestState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{TIMEOUT_USEC, guest, listed, refusal};
+    use super::super::fixtures::{TIMEOUT, guest, listed, refusal};
     use super::*;
+    use crate::names::at;
 
     const GONE: &str = "End of file while reading data: Input/output error";
 
@@ -379,10 +376,10 @@ mod tests {
     /// A domain whose start has begun at 0.
     fn started(ready: Ready) -> GuestState {
         let mut member = GuestState::new(Guest { ready, ..guest("vm") });
-        member.learn(&domains(""), 0);
+        member.learn(&domains(""), Moment::START);
         member.record_functions(Vec::new());
         assert!(member.is_right() && member.handle() == listed("vm", 1).1);
-        assert_eq!(member.begin(0), TIMEOUT_USEC);
+        assert_eq!(member.begin(Moment::START), Moment::START + TIMEOUT);
         member
     }
 
@@ -401,37 +398,39 @@ mod tests {
     #[test]
     fn a_start_is_read_back_and_not_believed() {
         let mut vm = started(Ready::Running);
-        assert_eq!(vm.step_ended(Step::Start, ok("started"), 1), Next::Do(Step::Check));
-        assert_eq!(vm.clone().step_ended(Step::Check, ok("other\nvm \n"), 2), Next::Up);
-        let Next::Fail(why) = vm.step_ended(Step::Check, ok("other\n"), 2) else { panic!("up") };
+        assert_eq!(vm.step_ended(Step::Start, ok("started"), at(1)), Next::Do(Step::Check));
+        assert_eq!(vm.clone().step_ended(Step::Check, ok("other\nvm \n"), at(2)), Next::Up);
+        let Next::Fail(why) = vm.step_ended(Step::Check, ok("other\n"), at(2)) else {
+            panic!("up")
+        };
         assert!(why.contains("has stopped again"), "{why}");
-        assert_eq!(vm.come_up(7), 7);
-        assert_eq!(vm.report(None).up_usec, Some(7));
+        assert_eq!(vm.come_up(at(7)), Duration::from_micros(7));
+        assert_eq!(vm.report(None).up_usec, Some(at(7)));
     }
 
     #[test]
     fn a_start_that_virsh_refuses_is_good_if_the_domain_runs_all_the_same() {
         let mut vm = started(Ready::Running);
         let refused = fails("Domain is already active");
-        assert_eq!(vm.step_ended(Step::Start, refused, 1), Next::Do(Step::Check));
-        assert_eq!(vm.clone().step_ended(Step::Check, ok("vm"), 2), Next::Up);
+        assert_eq!(vm.step_ended(Step::Start, refused, at(1)), Next::Do(Step::Check));
+        assert_eq!(vm.clone().step_ended(Step::Check, ok("vm"), at(2)), Next::Up);
         let failed = fail("virsh start: Domain is already active");
-        assert_eq!(vm.step_ended(Step::Check, ok(""), 2), failed);
+        assert_eq!(vm.step_ended(Step::Check, ok(""), at(2)), failed);
     }
 
     #[test]
     fn with_an_agent_it_is_asked_until_it_answers() {
         let mut vm = started(Ready::Agent);
-        assert_eq!(vm.step_ended(Step::Check, ok("vm"), 1), Next::Do(Step::Ping));
+        assert_eq!(vm.step_ended(Step::Check, ok("vm"), at(1)), Next::Do(Step::Ping));
         let mute = || fails("Guest agent is not responding");
-        assert_eq!(vm.step_ended(Step::Ping, mute(), 2), Next::Do(Step::AwaitAgent));
+        assert_eq!(vm.step_ended(Step::Ping, mute(), at(2)), Next::Do(Step::AwaitAgent));
         // The wait has ended without an event, which virsh says by its status only.
         let silent = Failure::Silent("virsh event: exit status: 1".to_owned());
-        assert_eq!(vm.step_ended(Step::AwaitAgent, Err(silent), 3), Next::Do(Step::Ping));
-        assert_eq!(vm.step_ended(Step::AwaitAgent, ok("event"), 3), Next::Do(Step::Ping));
-        assert_eq!(vm.step_ended(Step::Ping, ok("{}"), 4), Next::Up);
+        assert_eq!(vm.step_ended(Step::AwaitAgent, Err(silent), at(3)), Next::Do(Step::Ping));
+        assert_eq!(vm.step_ended(Step::AwaitAgent, ok("event"), at(3)), Next::Do(Step::Ping));
+        assert_eq!(vm.step_ended(Step::Ping, ok("{}"), at(4)), Next::Up);
         assert_eq!(
-            vm.step_ended(Step::AwaitAgent, fails("unsupported"), 3),
+            vm.step_ended(Step::AwaitAgent, fails("unsupported"), at(3)),
             fail("cannot wait for the guest agent: unsupported")
         );
     }
@@ -441,17 +440,17 @@ mod tests {
         let mut vm = started(Ready::Agent);
         let words = "argument unsupported: QEMU guest agent is not configured";
         let failed = fail(&format!("the guest runs, but {words}"));
-        assert_eq!(vm.step_ended(Step::Ping, fails(words), 2), failed);
+        assert_eq!(vm.step_ended(Step::Ping, fails(words), at(2)), failed);
     }
 
     #[test]
     fn at_its_deadline_a_start_is_given_up_with_what_was_wrong_last() {
         let mut vm = started(Ready::Agent);
-        let late = TIMEOUT_USEC;
+        let late = Moment::START + TIMEOUT;
         assert_eq!(vm.clone().step_ended(Step::Start, ok(""), late), fail("not up after 5 s: "));
         let failed = fail("not up after 5 s: the guest agent does not answer: mute");
         assert_eq!(vm.clone().step_ended(Step::Ping, fails("mute"), late), failed);
-        assert_eq!(vm.step_ended(Step::Ping, fails("mute"), 1), Next::Do(Step::AwaitAgent));
+        assert_eq!(vm.step_ended(Step::Ping, fails("mute"), at(1)), Next::Do(Step::AwaitAgent));
         // The wait itself ran into the deadline, or libvirt went away on it.
         let killed = Failure::late("virsh event", Ok(()));
         assert_eq!(vm.clone().step_ended(Step::AwaitAgent, Err(killed), late), failed);
@@ -463,26 +462,26 @@ mod tests {
         for step in [Step::Start, Step::Ping, Step::AwaitAgent] {
             let mut vm = started(Ready::Agent);
             let gone = Next::LibvirtGone(refusal(GONE));
-            assert_eq!(vm.step_ended(step, fails(GONE), 1), gone, "{step:?}");
+            assert_eq!(vm.step_ended(step, fails(GONE), at(1)), gone, "{step:?}");
         }
         let mut vm = started(Ready::Agent);
         let gone = Next::LibvirtGone(refusal("whatever"));
-        assert_eq!(vm.step_ended(Step::Check, fails("whatever"), 1), gone);
+        assert_eq!(vm.step_ended(Step::Check, fails("whatever"), at(1)), gone);
         // It comes back, and the domain runs: that was our start.
         vm.break_off();
-        vm.lose_libvirt(GONE, 2);
+        vm.lose_libvirt(GONE, at(2));
         assert!(!vm.is_right() && vm.is_idle());
-        vm.learn(&domains("vm"), 3);
+        vm.learn(&domains("vm"), at(3));
         assert_eq!(vm.phase(), &Phase::Up { already: false });
     }
 
     #[test]
     fn what_is_found_running_was_up_already_and_what_is_unknown_fails() {
         let mut vm = GuestState::new(guest("vm"));
-        vm.learn(&domains("vm"), 3);
+        vm.learn(&domains("vm"), at(3));
         assert_eq!(vm.phase(), &Phase::Up { already: true });
         let mut ghost = GuestState::new(guest("ghost"));
-        ghost.learn(&domains("vm"), 3);
+        ghost.learn(&domains("vm"), at(3));
         assert!(matches!(ghost.phase(), Phase::Failed { why } if why.contains("no domain")));
     }
     #[test]
@@ -490,24 +489,24 @@ mod tests {
         let broken_off = || {
             let mut vm = started(Ready::Running);
             vm.break_off();
-            vm.lose_libvirt(GONE, 1_000_000);
+            vm.lose_libvirt(GONE, at(1_000_000));
             vm
         };
         // A domain that takes libvirt down with it does so for the time of one start.
         let mut vm = broken_off();
-        assert_eq!(vm.gives_up(TIMEOUT_USEC), Some(GONE.to_owned()));
-        vm.learn(&domains(""), 2_000_000);
-        assert_eq!(vm.begin(2_000_000), TIMEOUT_USEC);
+        assert_eq!(vm.gives_up(Moment::START + TIMEOUT), Some(GONE.to_owned()));
+        vm.learn(&domains(""), at(2_000_000));
+        assert_eq!(vm.begin(at(2_000_000)), Moment::START + TIMEOUT);
         // To wait for another guest, or for a free place, is no part of its start.
         let mut vm = broken_off();
-        vm.learn(&domains(""), 2_000_000);
-        assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC - 2_000_000);
+        vm.learn(&domains(""), at(2_000_000));
+        assert_eq!(vm.begin(at(90_000_000)), at(90_000_000 - 2_000_000) + TIMEOUT);
         // Its VFs are not right any more: the next start is another one.
         let mut vm = broken_off();
         vm.record_functions(vec![pci()]);
-        vm.learn(&domains(""), 2_000_000);
+        vm.learn(&domains(""), at(2_000_000));
         vm.see(&VfStates::from([(Need::Function(pci()), Some(VfState::no_function(pci())))]));
-        assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC);
+        assert_eq!(vm.begin(at(90_000_000)), at(90_000_000) + TIMEOUT);
     }
 
     fn pci() -> PciAddress {

@@ -10,6 +10,7 @@ use super::vf::Need;
 use super::vf_reader::VfStates;
 use crate::config::guest::{GuestIndex, Guests};
 use crate::model::guests::Phase;
+use crate::names::Moment;
 
 /// The guests in the order of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,28 +125,28 @@ impl Members {
     }
 
     /// Take in what libvirt says of domains.
-    pub(super) fn learn(&mut self, domains: &Domains, now: u64) {
+    pub(super) fn learn(&mut self, domains: &Domains, now: Moment) {
         for member in &mut self.list {
             member.learn(domains, now);
         }
     }
 
     /// libvirt does not answer, so guests wait for it.
-    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: u64) {
+    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: Moment) {
         for member in &mut self.list {
             member.lose_libvirt(trouble, now);
         }
     }
 
     /// Those for whom libvirt did not come back in time, and what was wrong.
-    pub(super) fn given_up(&self, now: u64) -> Vec<(GuestIndex, String)> {
+    pub(super) fn given_up(&self, now: Moment) -> Vec<(GuestIndex, String)> {
         self.iter().filter_map(|(index, m)| Some((index, m.gives_up(now)?))).collect()
     }
 
     /// When the next of those who wait for libvirt is given up.
-    pub(super) fn next_until(&self) -> Option<u64> {
+    pub(super) fn next_until(&self) -> Option<Moment> {
         let waiting = self.list.iter().filter(|m| m.is_idle() && m.libvirt_trouble().is_some());
-        waiting.filter_map(GuestState::until_usec).min()
+        waiting.filter_map(GuestState::until).min()
     }
 
     /// All devices that those need who are meant.
@@ -193,11 +194,13 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{TIMEOUT_USEC, after, guest, guests, listed};
+    use std::time::Duration;
+
+    use super::super::fixtures::{TIMEOUT, after, guest, guests, listed};
     use super::*;
     use crate::config::guest::Guest;
     use crate::model::guests::VfState;
-    use crate::names::VfName;
+    use crate::names::{VfName, at};
 
     fn members(list: Vec<Guest>) -> Members {
         Members::new(&guests(list, 1))
@@ -224,10 +227,10 @@ mod tests {
         assert_eq!(positions(all.startable(false, 0)), [1]);
         assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "other guests are being started");
-        of(&mut all, 1).begin(0);
+        of(&mut all, 1).begin(Moment::START);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
-        of(&mut all, 1).come_up(1);
+        of(&mut all, 1).come_up(at(1));
         assert_eq!(positions(all.startable(false, 0)), [2]);
         // Who fails holds nobody up.
         of(&mut all, 2).fail("x".to_owned());
@@ -236,7 +239,7 @@ mod tests {
         // Who is issued holds nobody up either, but is not over.
         of(&mut all, 0).issue("y".to_owned());
         assert!(all.are_tried() && !all.are_over());
-        of(&mut all, 0).come_up(2);
+        of(&mut all, 0).come_up(at(2));
         assert!(all.are_over());
         assert_eq!(all.count_up(), (2, 3));
     }
@@ -267,35 +270,35 @@ mod tests {
     fn who_waits_for_libvirt_is_given_up_when_its_start_would_be() {
         let mut all = members(vec![guest("vm"), guest("a.service")]);
         let trouble = "libvirt does not answer";
-        all.lose_libvirt(trouble, 10);
+        all.lose_libvirt(trouble, at(10));
         assert_eq!(waits(&all, 0), trouble);
         // Units have nothing to do with it.
         assert_eq!(waits(&all, 1), "other guests are being started");
         assert!(all.are_looked_at() && !all.are_tried());
         // To be told so again does not give it more time.
-        all.lose_libvirt(trouble, 1_000_000);
-        assert_eq!(all.next_until(), Some(10 + TIMEOUT_USEC));
-        assert_eq!(all.given_up(9 + TIMEOUT_USEC), []);
-        let given_up = all.given_up(10 + TIMEOUT_USEC);
+        all.lose_libvirt(trouble, at(1_000_000));
+        assert_eq!(all.next_until(), Some(at(10) + TIMEOUT));
+        assert_eq!(all.given_up(at(9) + TIMEOUT), []);
+        let given_up = all.given_up(at(10) + TIMEOUT);
         assert_eq!(given_up, [(GuestIndex::new(0), trouble.to_owned())]);
         // Had it come back, the guest would have been asked for its devices.
-        all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
-        assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
+        all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), at(20));
+        assert_eq!(all.given_up(at(10) + TIMEOUT), []);
         assert_eq!(positions(all.which(GuestState::lacks_needs)), [0]);
     }
     #[test]
     fn after_an_outage_of_libvirt_a_start_has_all_its_time_whenever_it_comes() {
         let mut all = members(vec![guest("vm")]);
         let back = Domains::parse(&listed("vm", 1).0, "", "");
-        for outage in [10, 7_200_000_000] {
+        for outage in [at(10), at(7_200_000_000)] {
             all.lose_libvirt("libvirt has stopped", outage);
-            assert_eq!(all.next_until(), Some(outage + TIMEOUT_USEC));
-            all.learn(&back, outage + 1);
+            assert_eq!(all.next_until(), Some(outage + TIMEOUT));
+            all.learn(&back, outage + Duration::from_micros(1));
             // It waits for its VFs, which has no end.
             assert_eq!(all.next_until(), None);
-            assert_eq!(all.given_up(outage + 2 * TIMEOUT_USEC), []);
+            assert_eq!(all.given_up(outage + 2 * TIMEOUT), []);
         }
-        let now = 9_000_000_000;
-        assert_eq!(of(&mut all, 0).begin(now), now + TIMEOUT_USEC);
+        let now = at(9_000_000_000);
+        assert_eq!(of(&mut all, 0).begin(now), now + TIMEOUT);
     }
 }

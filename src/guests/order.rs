@@ -60,6 +60,7 @@ pub(super) enum GuestWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Moment;
     use proptest::prelude::*;
 
     fn idle(after: &[usize]) -> Standing {
@@ -75,7 +76,7 @@ mod tests {
     fn the_order_of_the_list_holds_as_far_as_it_can() {
         let mut guests = vec![idle(&[1]), idle(&[]), idle(&[]), idle(&[])];
         assert_eq!(next(&guests, 2), [1, 2]);
-        guests[1].phase = Phase::Starting { since_usec: 0 };
+        guests[1].phase = Phase::Starting { since_usec: Moment::START };
         assert_eq!(next(&guests, 2), [2]);
         guests[1].phase = Phase::Up { already: false };
         assert_eq!(next(&guests, 2), [0, 2]);
@@ -111,7 +112,7 @@ mod tests {
                     for before in &guests[position].after {
                         prop_assert!(guests[before.position()].phase.is_settled());
                     }
-                    guests[position].phase = Phase::Starting { since_usec: 0 };
+                    guests[position].phase = Phase::Starting { since_usec: Moment::START };
                 }
                 let starting: Vec<usize> = (0..20)
                     .filter(|i| matches!(guests[*i].phase, Phase::Starting { .. })).collect();

@@ -2,13 +2,14 @@
 //! lets each part take it in. Nothing here is decided but what is done when.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::failure::Failure;
 use super::libvirt::Libvirt;
 use super::looks::VfPoller;
 use super::member::{GuestState, Next};
 use super::members::Members;
-use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
+use super::tasks::{Done, List, QUESTION, Step, Task, Tasks, Wait};
 use super::telling::GuestsReporter;
 use super::units::{self, OwnUnit};
 use super::vf_reader::VfReader;
@@ -18,10 +19,11 @@ use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
 use crate::model::{GuestsReport, guests::Phase};
+use crate::names::Moment;
 use crate::observe::autostart::{self, START_NOBODY, hostdevs};
 
 /// How long nothing at all may happen.
-const IDLE_USEC: u64 = 3_600_000_000;
+const IDLE: Duration = Duration::from_secs(3600);
 const LIBVIRT_DIR: &str = "/run/libvirt";
 
 /// All that works for the guests.
@@ -40,12 +42,12 @@ struct Service<'a> {
 enum Pass {
     /// The start of our unit ends with the first pass.
     First {
-        /// When it is over in any case, microseconds of CLOCK_MONOTONIC.
-        until_usec: u64,
+        /// When it is over in any case.
+        until: Moment,
         /// Our own unit; `None` if no unit's start waits for us.
         own_unit: Option<OwnUnit>,
         /// Since when nobody is being started and nobody can be; `None` while somebody is or can.
-        tried_usec: Option<u64>,
+        tried: Option<Moment>,
     },
     /// Nobody waits for us any more.
     Later,
@@ -72,7 +74,7 @@ pub fn look(config: &Config, root: &Root) -> anyhow::Result<(GuestsReport, Vec<S
 }
 
 fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(GuestsReport, Members)> {
-    let started = clock::monotonic_usec();
+    let started = clock::now();
     let mut report = GuestsReport::new(started);
     let mut watched = vec![Path::new("/run/udev")];
     let locks = lock::Locks::in_run();
@@ -110,13 +112,13 @@ impl<'a> Service<'a> {
         only_look: bool,
         own_unit: Option<OwnUnit>,
         telling: GuestsReporter,
-        now: u64,
+        now: Moment,
     ) -> Self {
         let connection = config.guests.connection.as_str();
-        let until_usec = now + clock::usec(config.guests.timeout);
+        let until = now + config.guests.timeout;
         Self {
             only_look,
-            pass: Pass::First { until_usec, own_unit, tried_usec: None },
+            pass: Pass::First { until, own_unit, tried: None },
             members: Members::new(&config.guests),
             libvirt: Libvirt::new(connection.to_owned()),
             tasks: Tasks::new(Virsh::find(connection)),
@@ -144,7 +146,7 @@ impl<'a> Service<'a> {
     fn begin(&mut self) {
         if self.members.any(GuestState::is_domain) {
             if self.tasks.virsh.is_some() {
-                self.ask_libvirt(clock::monotonic_usec());
+                self.ask_libvirt(clock::now());
             } else {
                 let why =
                     "libvirt's virsh is not installed (package libvirt-clients or libvirt-client)";
@@ -158,7 +160,7 @@ impl<'a> Service<'a> {
 
     fn serve(&mut self, events: &mut Events) -> anyhow::Result<()> {
         loop {
-            let now = clock::monotonic_usec();
+            let now = clock::now();
             if self.turn(now) {
                 return Ok(());
             }
@@ -174,7 +176,7 @@ impl<'a> Service<'a> {
     }
 
     /// Take in what has come, and do what can be done now. True if nothing is left to be done.
-    fn turn(&mut self, now: u64) -> bool {
+    fn turn(&mut self, now: Moment) -> bool {
         for done in self.tasks.collect(now) {
             self.take(done, now);
         }
@@ -192,7 +194,7 @@ impl<'a> Service<'a> {
             self.start(now);
         }
         self.look(now);
-        if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
+        if self.libvirt.ask_at().is_some_and(|at| now >= at) {
             self.ask_libvirt(now);
         }
         if !self.only_look {
@@ -215,25 +217,25 @@ impl<'a> Service<'a> {
     }
 
     /// When the loop goes on although nothing has happened.
-    fn wait_until(&self, now: u64) -> u64 {
+    fn wait_until(&self, now: Moment) -> Moment {
         if self.can_go_on(now) {
             return now;
         }
         // With nothing to look at there are only events.
-        let until = self.first_pass_until().unwrap_or(now + IDLE_USEC);
+        let until = self.first_pass_until().unwrap_or(now + IDLE);
         let next = [
             self.tasks.next_deadline(),
-            self.poller.next_usec(self.has_vfs_to_watch()),
-            self.libvirt.ask_usec(),
+            self.poller.next(self.has_vfs_to_watch()),
+            self.libvirt.ask_at(),
             self.members.next_until(),
-            self.telling.due_usec(),
+            self.telling.due(),
         ];
-        next.into_iter().flatten().fold(until, u64::min)
+        next.into_iter().flatten().fold(until, Moment::min)
     }
 
     /// Somebody has failed in this turn for whom others waited, after it was looked who can be
     /// started.
-    fn can_go_on(&self, now: u64) -> bool {
+    fn can_go_on(&self, now: Moment) -> bool {
         let is_fresh = self.poller.is_fresh(now);
         let can_look = !is_fresh && !self.poller.reader.is_looking() && !self.poller.is_paused();
         let can_start = || !self.startable(now).is_empty();
@@ -250,23 +252,23 @@ impl<'a> Service<'a> {
     }
 
     /// When the first pass is over in any case; `None` if it is over.
-    const fn first_pass_until(&self) -> Option<u64> {
+    const fn first_pass_until(&self) -> Option<Moment> {
         match &self.pass {
-            Pass::First { until_usec, .. } => Some(*until_usec),
+            Pass::First { until, .. } => Some(*until),
             Pass::Later => None,
         }
     }
 
     /// The first pass has nothing more to wait for. What was heard until nobody could be started
     /// any more is looked at; on a host where something happens all the time, more is heard then.
-    fn is_tried(&mut self, now: u64) -> bool {
+    fn is_tried(&mut self, now: Moment) -> bool {
         let is_watching = self.has_vfs_to_watch();
-        let Pass::First { tried_usec, .. } = &mut self.pass else { return false };
+        let Pass::First { tried, .. } = &mut self.pass else { return false };
         if !self.members.are_tried() || !self.tasks.is_idle() {
-            *tried_usec = None;
+            *tried = None;
             return false;
         }
-        let since = *tried_usec.get_or_insert(now);
+        let since = *tried.get_or_insert(now);
         let will_look = is_watching && self.poller.is_behind(since);
         !self.poller.reader.is_looking() && !will_look
     }
@@ -276,7 +278,7 @@ impl<'a> Service<'a> {
         self.members.are_looked_at() && self.tasks.is_idle() && !self.poller.reader.is_looking()
     }
 
-    fn end_first_pass(&mut self, now: u64) {
+    fn end_first_pass(&mut self, now: Moment) {
         for index in self.members.which(|m| m.is_idle() && m.is_tried_once()) {
             if let Some(wrong) = self.members.get(index).and_then(GuestState::wrong_vfs) {
                 self.fail(index, wrong.to_string());
@@ -304,7 +306,7 @@ impl<'a> Service<'a> {
     }
 
     /// Take in what a look at the VFs has shown, if one has ended.
-    fn see(&mut self, now: u64) {
+    fn see(&mut self, now: Moment) {
         let (seen, problems) = self.poller.end(now);
         self.telling.note_all(problems);
         if let Some(seen) = seen {
@@ -313,7 +315,7 @@ impl<'a> Service<'a> {
     }
 
     /// Look at the VFs of those that are not started yet, if it is time to.
-    fn look(&mut self, now: u64) {
+    fn look(&mut self, now: Moment) {
         if self.poller.reader.is_looking() || !self.has_vfs_to_watch() {
             return;
         }
@@ -330,14 +332,14 @@ impl<'a> Service<'a> {
     // What libvirt and systemd are asked, and say.
 
     /// Ask which domains there are and how they are.
-    fn ask_libvirt(&mut self, now: u64) {
+    fn ask_libvirt(&mut self, now: Moment) {
         self.libvirt.begin();
         for list in List::EACH {
-            self.begin_task(Task::List(list), now + QUESTION_USEC, now);
+            self.begin_task(Task::List(list), now + QUESTION, now);
         }
     }
 
-    fn listed(&mut self, list: List, result: Result<String, Failure>, now: u64) {
+    fn listed(&mut self, list: List, result: Result<String, Failure>, now: Moment) {
         match self.libvirt.listed(list, result) {
             None => {}
             Some(Ok(domains)) => {
@@ -349,7 +351,7 @@ impl<'a> Service<'a> {
     }
 
     /// Ask what is queued, as far as its turn has come.
-    fn ask_next(&mut self, now: u64) {
+    fn ask_next(&mut self, now: Moment) {
         for done in self.tasks.ask_next(now) {
             self.take(done, now);
         }
@@ -367,7 +369,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn take_devices(&mut self, index: GuestIndex, result: Result<String, Failure>, now: u64) {
+    fn take_devices(&mut self, index: GuestIndex, result: Result<String, Failure>, now: Moment) {
         match result.map(|xml| hostdevs(&xml)) {
             Ok(Ok(functions)) => {
                 if let Some(member) = self.members.get_mut(index) {
@@ -400,7 +402,7 @@ impl<'a> Service<'a> {
 
     /// Guests that are not up wait for libvirt, each for as long as its start
     /// may take.
-    fn lose_libvirt(&mut self, trouble: &str, now: u64) {
+    fn lose_libvirt(&mut self, trouble: &str, now: Moment) {
         self.libvirt.ask_later(now);
         self.members.lose_libvirt(trouble, now);
     }
@@ -420,7 +422,7 @@ impl<'a> Service<'a> {
         for (index, unit) in indices.into_iter().zip(states) {
             let Some(member) = self.members.get_mut(index) else { continue };
             if unit.is_active() {
-                member.found_up(clock::monotonic_usec());
+                member.found_up(clock::now());
             } else if !unit.is_loaded() {
                 let load = unit.load;
                 member.fail(format!("systemd has no such unit to start ({load})"));
@@ -431,7 +433,7 @@ impl<'a> Service<'a> {
     // Who is started, and what becomes of it.
 
     /// Who can be started now.
-    fn startable(&self, now: u64) -> Vec<GuestIndex> {
+    fn startable(&self, now: Moment) -> Vec<GuestIndex> {
         // Each takes a connection to the bus until systemd has taken its job.
         let issuing = self.tasks.count(|task| matches!(task, Task::Unit(_, Wait::No)));
         self.members.startable(self.poller.is_fresh(now), issuing)
@@ -439,7 +441,7 @@ impl<'a> Service<'a> {
 
     /// Start who may go. Who needs VFs goes only if they were looked at just now, and have not
     /// lost or changed their drivers since.
-    fn start(&mut self, now: u64) {
+    fn start(&mut self, now: Moment) {
         for index in self.startable(now) {
             let needs = self.members.get(index).and_then(GuestState::needs);
             if needs.is_some_and(|needs| !self.poller.confirm(needs)) {
@@ -475,7 +477,7 @@ impl<'a> Service<'a> {
 
     /// See those to their ends whose starts could not be waited for, a few at a time: each
     /// takes a connection to the bus.
-    fn await_issued(&mut self, now: u64) {
+    fn await_issued(&mut self, now: Moment) {
         if self.first_pass_until().is_some() {
             return;
         }
@@ -486,23 +488,23 @@ impl<'a> Service<'a> {
             issued.into_iter().partition(|index| self.tasks.any(|task| awaited(task, *index)));
         let free = self.members.max_parallel().saturating_sub(awaited.len());
         for index in open.into_iter().take(free) {
-            let until = self.members.get(index).and_then(GuestState::until_usec).unwrap_or(now);
+            let until = self.members.get(index).and_then(GuestState::until).unwrap_or(now);
             // Whose turn comes late may be up long since.
-            self.begin_task(Task::Unit(index, Wait::ForEnd), until.max(now + QUESTION_USEC), now);
+            self.begin_task(Task::Unit(index, Wait::ForEnd), until.max(now + QUESTION), now);
         }
     }
 
     /// Begin what is on no guest, or on that of the task; if it cannot be begun,
     /// it has ended.
-    fn begin_task(&mut self, task: Task, until_usec: u64, now: u64) {
+    fn begin_task(&mut self, task: Task, until: Moment, now: Moment) {
         let member = task.guest().and_then(|index| self.members.get(index));
         let handle = member.map(GuestState::handle).unwrap_or_default();
-        if let Err(e) = self.tasks.begin(task.clone(), handle, until_usec) {
+        if let Err(e) = self.tasks.begin(task.clone(), handle, until) {
             self.take(Done { task, result: Err(e) }, now);
         }
     }
 
-    fn take(&mut self, Done { task, result }: Done, now: u64) {
+    fn take(&mut self, Done { task, result }: Done, now: Moment) {
         match task {
             Task::List(list) => self.listed(list, result, now),
             Task::Xml(index) => self.take_devices(index, result, now),
@@ -521,11 +523,11 @@ impl<'a> Service<'a> {
     }
 
     /// The next thing to do for a domain that is being started.
-    fn follow(&mut self, index: GuestIndex, next: Next, now: u64) {
+    fn follow(&mut self, index: GuestIndex, next: Next, now: Moment) {
         let Some(member) = self.members.get_mut(index) else { return };
         match next {
             Next::Do(step) => {
-                let until = member.until_usec().unwrap_or(now);
+                let until = member.until().unwrap_or(now);
                 let task = Task::Domain(index, step);
                 if let Err(e) = self.tasks.begin(task, member.handle(), until) {
                     self.fail(index, e.to_string());
@@ -541,7 +543,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn up(&mut self, index: GuestIndex, now: u64) {
+    fn up(&mut self, index: GuestIndex, now: Moment) {
         let Some(member) = self.members.get_mut(index) else { return };
         let took = member.come_up(now);
         self.telling.up(index, &member.guest().what, took);

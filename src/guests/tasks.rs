@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use super::failure::{Failure, output};
 use crate::config::guest::GuestIndex;
 use crate::host::process::Running;
 use crate::host::virsh::Virsh;
-use crate::names::UnitName;
+use crate::names::{Moment, UnitName};
 use crate::workers::{Client, Request};
 
 /// What a child is for.
@@ -76,7 +77,7 @@ pub(super) enum Wait {
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub(super) virsh: Option<Virsh>,
-    running: Vec<(Task, Work, u64)>,
+    running: Vec<(Task, Work, Moment)>,
     /// Questions that wait for their turn.
     queue: VecDeque<(Task, String)>,
 }
@@ -91,7 +92,7 @@ enum Work {
 const QUESTIONS: usize = 4;
 /// How long libvirt may take to answer one. Starting it by its socket is part of
 /// that.
-pub(super) const QUESTION_USEC: u64 = 30_000_000;
+pub(super) const QUESTION: Duration = Duration::from_secs(30);
 
 /// A child that has ended.
 #[derive(Debug)]
@@ -127,12 +128,12 @@ impl Tasks {
 
     /// Begin the questions whose turn has come; those that cannot be begun have
     /// ended.
-    pub(super) fn ask_next(&mut self, now: u64) -> Vec<Done> {
+    pub(super) fn ask_next(&mut self, now: Moment) -> Vec<Done> {
         let mut done = Vec::new();
         let is_question = |task: &Task| matches!(task, Task::Xml(_) | Task::Autostarted(_));
         while self.running.iter().filter(|(t, ..)| is_question(t)).count() < QUESTIONS {
             let Some((task, on)) = self.queue.pop_front() else { break };
-            if let Err(e) = self.begin(task.clone(), &on, now + QUESTION_USEC) {
+            if let Err(e) = self.begin(task.clone(), &on, now + QUESTION) {
                 done.push(Done { task, result: Err(e) });
             }
         }
@@ -140,17 +141,17 @@ impl Tasks {
     }
 
     /// The earliest time at which one of them is ended.
-    pub(super) fn next_deadline(&self) -> Option<u64> {
+    pub(super) fn next_deadline(&self) -> Option<Moment> {
         self.running.iter().map(|(_, _, until)| *until).min()
     }
 
     /// Begin to do it, with what it is done on: a domain's UUID, or a unit.
-    pub(super) fn begin(&mut self, task: Task, on: &str, until_usec: u64) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, task: Task, on: &str, until: Moment) -> Result<(), Failure> {
         let started = match &task {
-            Task::Unit(_, wait) => start_unit(on, *wait == Wait::ForEnd, until_usec),
-            _ => self.virsh(&task, on, until_usec).map(Work::Virsh),
+            Task::Unit(_, wait) => start_unit(on, *wait == Wait::ForEnd, until),
+            _ => self.virsh(&task, on, until).map(Work::Virsh),
         };
-        self.running.push((task, started.map_err(|e| Failure::not_started(&e))?, until_usec));
+        self.running.push((task, started.map_err(|e| Failure::not_started(&e))?, until));
         Ok(())
     }
 
@@ -163,10 +164,10 @@ impl Tasks {
         })
     }
 
-    fn virsh(&self, task: &Task, domain: &str, until_usec: u64) -> io::Result<Running> {
+    fn virsh(&self, task: &Task, domain: &str, until: Moment) -> io::Result<Running> {
         let virsh =
             self.virsh.as_ref().ok_or_else(|| io::Error::other("virsh is not installed"))?;
-        let left = until_usec.saturating_sub(crate::host::clock::monotonic_usec()) / 1_000_000;
+        let left = until.since(crate::host::clock::now()).as_secs();
         let timeout = left.clamp(1, AGENT_SEC).to_string();
         match task {
             Task::List(List::All) => virsh.start(&["list", "--all", "--uuid", "--name"], &[]),
@@ -196,7 +197,7 @@ impl Tasks {
     }
 
     /// Those that have ended, or had to be.
-    pub(super) fn collect(&mut self, now: u64) -> Vec<Done> {
+    pub(super) fn collect(&mut self, now: Moment) -> Vec<Done> {
         let mut done = Vec::new();
         let mut running = Vec::new();
         for (task, mut work, until) in std::mem::take(&mut self.running) {
@@ -217,10 +218,10 @@ const AGENT_SEC: u64 = 10;
 
 /// The child that starts a unit, one for each start: a client's child works on eight
 /// requests at a time, and a start may take minutes.
-fn start_unit(unit: &str, wait: bool, until_usec: u64) -> io::Result<Work> {
+fn start_unit(unit: &str, wait: bool, until: Moment) -> io::Result<Work> {
     let unit: UnitName = unit.parse().map_err(io::Error::other)?;
     let mut client = Client::live().patient();
-    client.ask(&Request::StartUnit { unit: unit.clone(), wait, until_usec });
+    client.ask(&Request::StartUnit { unit: unit.clone(), wait, until });
     Ok(Work::Unit(unit, client))
 }
 

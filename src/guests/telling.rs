@@ -2,6 +2,7 @@
 //! Nothing is told twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use tracing::span::EnteredSpan;
 use tracing::{Level, error, error_span, info, warn};
@@ -11,14 +12,15 @@ use super::order::GuestWait;
 use crate::config::guest::{GuestIndex, What};
 use crate::host::{clock, journal, state, systemd};
 use crate::model::{GuestsReport, events as kinds};
+use crate::names::{Moment, usec};
 
 /// After the report was brought up to date comes a pause that is so many times as long as that
 /// took: it is of all guests, and while hundreds of them start it changes with each.
-const PAUSE_TIMES: u64 = 4;
+const PAUSE_TIMES: u32 = 4;
 /// No pause is longer.
-const LONGEST_PAUSE_USEC: u64 = 250_000;
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Who tells, and what was told last. Times are microseconds of CLOCK_MONOTONIC.
+/// Who tells, and what was told last.
 #[derive(Debug)]
 pub(super) struct GuestsReporter {
     /// Nothing leaves this process; the report is for who asked for it.
@@ -28,7 +30,7 @@ pub(super) struct GuestsReporter {
     /// The report as it was written last.
     written: String,
     /// When the pause after that is over.
-    pause_until_usec: u64,
+    pause_until: Moment,
     /// It is to be brought up to date after the pause.
     is_put_off: bool,
 }
@@ -57,7 +59,7 @@ impl GuestsReporter {
             report,
             said: LastWaits::default(),
             written: String::new(),
-            pause_until_usec: 0,
+            pause_until: Moment::START,
             is_put_off: false,
         }
     }
@@ -100,11 +102,11 @@ impl GuestsReporter {
         }
     }
 
-    /// A guest is up, after so many microseconds.
-    pub(super) fn up(&mut self, index: GuestIndex, guest: &What, took_usec: u64) {
+    /// A guest is up, after so long.
+    pub(super) fn up(&mut self, index: GuestIndex, guest: &What, took: Duration) {
         self.said.forget(index);
         if let Some(_told) = self.about(guest) {
-            info!(message_id = kinds::GUEST_UP, took_usec, "{guest} is up");
+            info!(message_id = kinds::GUEST_UP, took_usec = usec(took), "{guest} is up");
         }
     }
 
@@ -116,7 +118,7 @@ impl GuestsReporter {
     }
 
     /// The first pass is over.
-    pub(super) fn ready(&mut self, members: &Members, now: u64) {
+    pub(super) fn ready(&mut self, members: &Members, now: Moment) {
         self.report.ready_usec = Some(now);
         // Who waits for us may read it.
         self.update(members);
@@ -145,19 +147,19 @@ impl GuestsReporter {
 
     /// Bring the report and the status line up to date, at once or after the pause.
     pub(super) fn update_in_time(&mut self, members: &Members) {
-        let begin = clock::monotonic_usec();
-        self.is_put_off = begin < self.pause_until_usec;
+        let begin = clock::now();
+        self.is_put_off = begin < self.pause_until;
         if !self.is_put_off {
             self.update(members);
-            let end = clock::monotonic_usec();
-            let pause = PAUSE_TIMES * end.saturating_sub(begin);
-            self.pause_until_usec = end + pause.min(LONGEST_PAUSE_USEC);
+            let end = clock::now();
+            let pause = PAUSE_TIMES * end.since(begin);
+            self.pause_until = end + pause.min(LONGEST_PAUSE);
         }
     }
 
     /// When that is to be done which was put off, if anything was.
-    pub(super) fn due_usec(&self) -> Option<u64> {
-        self.is_put_off.then_some(self.pause_until_usec)
+    pub(super) fn due(&self) -> Option<Moment> {
+        self.is_put_off.then_some(self.pause_until)
     }
 
     /// Bring the report and the status line up to date.
@@ -169,7 +171,7 @@ impl GuestsReporter {
 
     pub(super) fn finish(&mut self, members: &Members) {
         self.update(members);
-        self.report.finish(clock::monotonic_usec());
+        self.report.finish(clock::now());
         if let Some(json) = self.news(members) {
             self.write(&json);
         }
@@ -224,6 +226,7 @@ mod tests {
     use super::super::fixtures::{after, guest, guests};
     use super::*;
     use crate::model::guests::Phase;
+    use crate::names::at;
 
     fn members() -> Members {
         Members::new(&guests(vec![guest("a.service"), after("b.service", &[0])], 1))
@@ -247,12 +250,12 @@ mod tests {
     #[test]
     fn the_report_is_written_when_it_has_changed() {
         let mut members = members();
-        let mut telling = GuestsReporter::new(GuestsReport::new(0), false);
+        let mut telling = GuestsReporter::new(GuestsReport::new(Moment::START), false);
         let json = telling.news(&members).expect("the first");
         assert!(json.contains("\"waits\": \"other guests are being started\""), "{json}");
         assert!(json.contains("\"waits\": \"the guest starts after unit a.service"), "{json}");
         assert_eq!(telling.news(&members), None);
-        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(at(1));
         assert!(telling.news(&members).is_some());
         assert_eq!(telling.news(&members), None);
         telling.note("a problem".to_owned());
@@ -262,19 +265,19 @@ mod tests {
     #[test]
     fn what_is_put_off_is_due_when_the_pause_is_over() {
         let mut members = members();
-        let mut telling = GuestsReporter::new(GuestsReport::new(0), true);
-        assert_eq!(telling.due_usec(), None);
-        telling.pause_until_usec = u64::MAX;
+        let mut telling = GuestsReporter::new(GuestsReport::new(Moment::START), true);
+        assert_eq!(telling.due(), None);
+        telling.pause_until = Moment::NEVER;
         telling.update_in_time(&members);
         assert!(telling.report.guests.is_empty());
-        assert_eq!(telling.due_usec(), Some(u64::MAX));
-        telling.pause_until_usec = 0;
+        assert_eq!(telling.due(), Some(Moment::NEVER));
+        telling.pause_until = Moment::START;
         telling.update_in_time(&members);
-        assert_eq!((telling.report.guests.len(), telling.due_usec()), (2, None));
-        assert!(telling.pause_until_usec <= clock::monotonic_usec() + LONGEST_PAUSE_USEC);
+        assert_eq!((telling.report.guests.len(), telling.due()), (2, None));
+        assert!(telling.pause_until <= clock::now() + LONGEST_PAUSE);
         // Who waits for the first pass does not wait for the pause.
-        telling.pause_until_usec = u64::MAX;
-        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        telling.pause_until = Moment::NEVER;
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(at(1));
         telling.update(&members);
         assert!(matches!(telling.report.guests[0].phase, Phase::Starting { .. }));
     }
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn who_only_looks_writes_nothing() {
         let members = members();
-        let mut telling = GuestsReporter::new(GuestsReport::new(0), true);
+        let mut telling = GuestsReporter::new(GuestsReport::new(Moment::START), true);
         assert_eq!(telling.news(&members), None);
         let report = telling.into_report();
         let waits: Vec<bool> = report.guests.iter().map(|g| g.waits.is_some()).collect();
@@ -294,14 +297,14 @@ mod tests {
     #[test]
     fn the_status_line_counts_and_says_who_waits_first() {
         let mut members = members();
-        let telling = GuestsReporter::new(GuestsReport::new(0), false);
-        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        let telling = GuestsReporter::new(GuestsReport::new(Moment::START), false);
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(at(1));
         assert_eq!(
             telling.headline(&members),
             "0 of 2 guests up; unit b.service waits: the guest starts after unit a.service, which is not up yet"
         );
         for position in 0..2 {
-            members.get_mut(GuestIndex::new(position)).expect("guest").come_up(2);
+            members.get_mut(GuestIndex::new(position)).expect("guest").come_up(at(2));
         }
         assert_eq!(telling.headline(&members), "2 of 2 guests up");
     }

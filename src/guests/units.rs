@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::io;
 
-use super::tasks::QUESTION_USEC;
+use super::tasks::QUESTION;
 use crate::config::guest::What;
 use crate::graph::start_wait::{may_come_to_wait, waits_for_us};
 use crate::graph::{Graph, show};
@@ -70,7 +70,7 @@ fn graph(units: &[&str]) -> io::Result<Graph> {
     let properties = format!("--property={}", show::PROPERTIES);
     let args: Vec<&str> =
         ["show", "--no-pager", &properties, "--", "*"].iter().chain(units).copied().collect();
-    let until = clock::monotonic_usec() + QUESTION_USEC;
+    let until = clock::now() + QUESTION;
     let text = process::output_until("systemctl", &args, until)?.into_text("systemctl", &args)?;
     Ok(show::graph(&text, "multi-user.target"))
 }

@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::expect::candidate;
 use crate::model::{WantedPf, guests::VfState};
-use crate::names::{PciAddress, VfIndex, VfName};
+use crate::names::{Moment, PciAddress, VfIndex, VfName};
 use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer};
 use crate::plan::guid::resolve;
-use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
+use crate::workers::{Answer, Client, Failure, Request, SILENCE};
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
 /// asked by a child, one for each PF.
@@ -37,7 +37,7 @@ struct Open {
     pfs: BTreeMap<PciAddress, ObservedPf>,
     planned: BTreeMap<PciAddress, Result<WantedPf, String>>,
     /// The PFs whose answers are waited for, each until a time.
-    asked: BTreeMap<PciAddress, u64>,
+    asked: BTreeMap<PciAddress, Moment>,
 }
 
 /// What can be read of a VF without a wait and without a child.
@@ -90,16 +90,16 @@ impl<'a> VfReader<'a> {
     }
 
     /// When a look under way is given up.
-    pub(super) fn until_usec(&self) -> Option<u64> {
+    pub(super) fn until(&self) -> Option<Moment> {
         let asked = &self.open.as_ref()?.asked;
         // Where nobody has to be asked, it is over as soon as it has begun.
-        let Some(until) = asked.values().min().copied() else { return Some(0) };
-        let children = self.children.values().filter_map(Client::until_usec);
-        Some(children.fold(until, u64::min))
+        let Some(until) = asked.values().min().copied() else { return Some(Moment::START) };
+        let children = self.children.values().filter_map(Client::until);
+        Some(children.fold(until, Moment::min))
     }
 
     /// Begin to look at these, and at no other VF.
-    pub(super) fn begin(&mut self, needs: impl Iterator<Item = Need>, now: u64) {
+    pub(super) fn begin(&mut self, needs: impl Iterator<Item = Need>, now: Moment) {
         let observed = self.observer.look_at_pfs();
         let mut look = Look::new(self.root);
         let mut vfs = VfsOfPfs::new();
@@ -129,7 +129,7 @@ impl<'a> VfReader<'a> {
                 let child = child.or_insert_with(|| Client::new(root).patient());
                 if child.is_idle() {
                     child.ask(&Request::Administered(vec![question]));
-                    open.asked.insert(address, now + SILENCE_USEC);
+                    open.asked.insert(address, now + SILENCE);
                 }
             }
             open.pfs.insert(address, pf);
@@ -173,7 +173,7 @@ impl<'a> VfReader<'a> {
 
     /// Take the answers that have come, and give up on those that are too late. True if one
     /// has come that was given up: what it says is of then, and the PF can be asked anew.
-    pub(super) fn take_answers(&mut self, now: u64) -> bool {
+    pub(super) fn take_answers(&mut self, now: Moment) -> bool {
         let mut replies = Vec::new();
         for (address, child) in &mut self.children {
             replies.extend(child.replies().into_iter().map(|(_, reply)| (*address, reply)));
@@ -305,7 +305,7 @@ impl Bound {
 fn silence(pf: PciAddress) -> String {
     format!(
         "PF {pf} did not report the settings of its VFs within {} s: its driver or firmware does not answer, or another process holds a lock for which the query waits. No guest is started on its VFs until it has answered",
-        SILENCE_USEC / 1_000_000
+        SILENCE.as_secs()
     )
 }
 

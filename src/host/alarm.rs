@@ -13,6 +13,7 @@ use std::time::Duration;
 use nix::unistd::alarm;
 
 use super::clock;
+use crate::names::Moment;
 
 /// Time from the first instruction until the deadline is known.
 const BEGIN: Duration = Duration::from_secs(30);
@@ -21,10 +22,10 @@ const BEGIN: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Of that, the time that is left when the last question to systemd ends.
-const REPORT_USEC: u64 = 8_000_000;
+const REPORT: Duration = Duration::from_secs(8);
 
-/// When the alarm ends this process, microseconds of CLOCK_MONOTONIC; 0 for never.
-static DUE: AtomicU64 = AtomicU64::new(0);
+/// When the alarm ends this process, as [`Moment::usec`].
+static DUE: AtomicU64 = AtomicU64::new(Moment::NEVER.usec());
 
 /// Sets the alarm for a run that does not know its deadline yet.
 pub fn begin() {
@@ -39,25 +40,24 @@ pub fn at_deadline(limit: Duration) {
 /// Cancels the alarm, for a run that no start waits for.
 pub fn cancel() {
     alarm::cancel();
-    DUE.store(0, Ordering::Relaxed);
+    DUE.store(Moment::NEVER.usec(), Ordering::Relaxed);
 }
 
 fn set(limit: Duration) {
     if is_of_unit() {
         alarm::set(limit.as_secs().try_into().unwrap_or(u32::MAX));
-        DUE.store(clock::monotonic_usec().saturating_add(clock::usec(limit)), Ordering::Relaxed);
+        DUE.store((clock::now() + limit).usec(), Ordering::Relaxed);
     }
 }
 
-/// Until when, microseconds of CLOCK_MONOTONIC, a question may take that has until `until_usec`:
-/// there is time for a report before the alarm.
-pub(super) fn before(until_usec: u64) -> u64 {
-    before_alarm(DUE.load(Ordering::Relaxed), until_usec)
+/// Until when a question may take that has until `until`: there is time for a report before
+/// the alarm.
+pub(super) fn before(until: Moment) -> Moment {
+    before_alarm(Moment::from_usec(DUE.load(Ordering::Relaxed)), until)
 }
 
-const fn before_alarm(due_usec: u64, until_usec: u64) -> u64 {
-    let last = due_usec.saturating_sub(REPORT_USEC);
-    if due_usec > 0 && last < until_usec { last } else { until_usec }
+fn before_alarm(due: Moment, until: Moment) -> Moment {
+    until.min(due - REPORT)
 }
 
 /// True if systemd has started this process itself, as a program of a unit: INVOCATION_ID
@@ -73,9 +73,10 @@ mod tests {
 
     #[test]
     fn a_question_ends_in_time_for_a_report_before_the_alarm() {
-        assert_eq!(before_alarm(0, 20_000_000), 20_000_000, "no alarm is set");
-        assert_eq!(before_alarm(60_000_000, 20_000_000), 20_000_000);
-        assert_eq!(before_alarm(20_000_000, 20_000_000), 12_000_000);
-        assert_eq!(before_alarm(7_000_000, 20_000_000), 0);
+        let at = |sec| Moment::START + Duration::from_secs(sec);
+        assert_eq!(before_alarm(Moment::NEVER, at(20)), at(20), "no alarm is set");
+        assert_eq!(before_alarm(at(60), at(20)), at(20));
+        assert_eq!(before_alarm(at(20), at(20)), at(12));
+        assert_eq!(before_alarm(at(7), at(20)), at(0));
     }
 }

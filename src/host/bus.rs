@@ -15,7 +15,8 @@ use zbus::{Connection, DBusError, DynamicType, Message, OwnedVariant, Variant};
 
 use super::alarm;
 use super::clock;
-use super::unit::{ActiveState, CALL_USEC, LoadState, UnitState};
+use super::unit::{ActiveState, CALL, LoadState, UnitState};
+use crate::names::Moment;
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
@@ -36,8 +37,8 @@ pub struct Bus {
 /// Turns at the bus.
 static TURNS: Semaphore = Semaphore::const_new(4);
 
-/// How long a turn is waited for, microseconds. Each is some milliseconds long.
-const TURN_USEC: u64 = 20_000_000;
+/// How long a turn is waited for. Each is some milliseconds long.
+const TURN: Duration = Duration::from_secs(20);
 
 /// What the bus has answered.
 pub type Result<T, E = BusError> = std::result::Result<T, E>;
@@ -45,11 +46,11 @@ pub type Result<T, E = BusError> = std::result::Result<T, E>;
 /// A call that brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    #[error("system bus: {what}: no answer within {millis} ms")]
-    Silent { what: String, millis: u64 },
+    #[error("system bus: {what}: no answer within {} ms", waited.as_millis())]
+    Silent { what: String, waited: Duration },
     /// Other threads had all the turns at the bus.
-    #[error("system bus: no turn among the other interfaces within {millis} ms")]
-    NoTurn { millis: u64 },
+    #[error("system bus: no turn among the other interfaces within {} ms", waited.as_millis())]
+    NoTurn { waited: Duration },
     /// The other side answered with an error.
     #[error("system bus: {what}: {name}: {text}")]
     Refused {
@@ -121,20 +122,20 @@ impl Properties {
 }
 
 impl Bus {
-    /// Connect. The wait for a turn apart, the bus has `within_usec` to let us in.
+    /// Connect. The wait for a turn apart, the bus has `limit` to let us in.
     ///
     /// # Errors
     /// There is no bus, it does not answer in time, or others of ours keep it busy.
-    pub fn connect(within_usec: u64) -> Result<Self> {
+    pub fn connect(limit: Duration) -> Result<Self> {
         let what = "connect";
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
-        let asked = clock::monotonic_usec();
-        let turn = runtime.block_on(within(alarm::before(asked + TURN_USEC), TURNS.acquire()));
-        let began = clock::monotonic_usec();
-        let turn = turn.ok_or(BusError::NoTurn { millis: (began - asked) / 1000 })?.ok();
-        let connected = runtime
-            .block_on(within(began + within_usec, zbus::connection::Builder::system().build()));
+        let asked = clock::now();
+        let turn = runtime.block_on(within(alarm::before(asked + TURN), TURNS.acquire()));
+        let began = clock::now();
+        let turn = turn.ok_or(BusError::NoTurn { waited: began.since(asked) })?.ok();
+        let connected =
+            runtime.block_on(within(began + limit, zbus::connection::Builder::system().build()));
         let connection = answered(what, began, connected)?;
         Ok(Self { runtime, connection, _turn: turn })
     }
@@ -156,8 +157,8 @@ impl Bus {
 
     /// Run to its end what is answered soon.
     fn run<T>(&mut self, what: &str, future: impl Future<Output = zbus::Result<T>>) -> Result<T> {
-        let began = clock::monotonic_usec();
-        let answer = self.runtime.block_on(within(alarm::before(began + CALL_USEC), future));
+        let began = clock::now();
+        let answer = self.runtime.block_on(within(alarm::before(began + CALL), future));
         answered(what, began, answer)
     }
 
@@ -192,7 +193,8 @@ impl Bus {
             UnitState { name, id, load, active, sub, job, condition: true, ..UnitState::default() };
         if state.is_loaded() && state.is_down() {
             let unit = At { path: path.as_str(), interface: UNIT, ..SYSTEMD };
-            state.inactive_enter_usec = self.property(unit, "InactiveEnterTimestampMonotonic")?;
+            let left = self.property(unit, "InactiveEnterTimestampMonotonic")?;
+            state.inactive_enter = Moment::of_systemd(left);
             state.condition = self.property(unit, "ConditionResult")?;
             // Services alone have one.
             state.result = match self.property(At { interface: SERVICE, ..unit }, "Result") {
@@ -221,14 +223,13 @@ where
 }
 
 /// `future`'s value, `None` if the deadline passed first.
-async fn within<F: Future>(until_usec: u64, future: F) -> Option<F::Output> {
-    let left = until_usec.saturating_sub(clock::monotonic_usec());
-    tokio::time::timeout(Duration::from_micros(left), future).await.ok()
+async fn within<F: Future>(until: Moment, future: F) -> Option<F::Output> {
+    tokio::time::timeout(until.since(clock::now()), future).await.ok()
 }
 
-fn answered<T>(what: &str, began_usec: u64, answer: Option<zbus::Result<T>>) -> Result<T> {
-    let waited = clock::monotonic_usec().saturating_sub(began_usec);
-    let silent = || BusError::Silent { what: what.to_owned(), millis: waited / 1000 };
+fn answered<T>(what: &str, began: Moment, answer: Option<zbus::Result<T>>) -> Result<T> {
+    let waited = clock::now().since(began);
+    let silent = || BusError::Silent { what: what.to_owned(), waited };
     answer.ok_or_else(silent)?.map_err(|e| error(what, &e))
 }
 

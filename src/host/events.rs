@@ -14,6 +14,7 @@ use super::clock;
 use super::kernel_log::{KernelLine, KernelLog};
 use super::link_events::LinkEvents;
 use super::udev::{Drained, UdevEvent, UdevMonitor};
+use crate::names::Moment;
 
 /// Where udevd keeps `queue` while it has events queued or in work.
 const UDEV_RUN: &str = "/run/udev";
@@ -186,12 +187,12 @@ impl Events {
         self.watch(dir, AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO);
     }
 
-    /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.
+    /// Wait until something happens, or until `until`.
     ///
     /// # Errors
     /// poll or a read fails.
-    pub fn wait(&mut self, until_usec: u64) -> io::Result<Happened> {
-        self.wait_also(until_usec, Vec::new())
+    pub fn wait(&mut self, until: Moment) -> io::Result<Happened> {
+        self.wait_also(until, Vec::new())
     }
 
     /// As [`Events::wait`], and ends too when one of `more` can be read, which
@@ -199,7 +200,7 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_also(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
+    pub fn wait_also(&mut self, until: Moment, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
@@ -226,7 +227,7 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_only(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
+    pub fn wait_only(&mut self, until: Moment, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         clock::readable(&fds, until)?;
@@ -278,19 +279,21 @@ fn emptied(pipe: &mut UnixStream) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_wait_ends_at_its_deadline_and_on_a_file_event() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut events = Events::open(&[dir.path()]).expect("events");
-        let begin = clock::monotonic_usec();
-        while clock::monotonic_usec() < begin + 30_000 {
-            assert!(!events.wait(begin + 30_000).expect("wait").files);
+        let begin = clock::now();
+        while clock::now() < begin + Duration::from_millis(30) {
+            assert!(!events.wait(begin + Duration::from_millis(30)).expect("wait").files);
         }
         std::fs::write(dir.path().join("lock"), "1").expect("file");
-        let deadline = clock::monotonic_usec() + 10_000_000;
-        while clock::monotonic_usec() < deadline {
+        let deadline = clock::now() + Duration::from_secs(10);
+        while clock::now() < deadline {
             if events.wait(deadline).expect("wait").files {
                 return;
             }

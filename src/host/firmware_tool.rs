@@ -12,6 +12,7 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::clock;
 use super::lock::Held;
@@ -25,7 +26,7 @@ const LOCK_FILES: &str = "/tmp/mstflint_lockfiles";
 
 /// How long it may take: a query of all settings of a ConnectX-5 takes 5 s, and it waits up to
 /// 30 s for a semaphore of the firmware. Then it is left alone.
-const LIMIT_USEC: u64 = 60_000_000;
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -66,12 +67,12 @@ impl Tool {
     /// # Errors
     /// It cannot be started or waited for.
     pub fn run(&self, args: &[String], lock: &mut Held) -> io::Result<Output> {
-        run(&self.path, args, lock, LIMIT_USEC)
+        run(&self.path, args, lock, LIMIT)
     }
 }
 
-fn run(path: &Path, args: &[String], lock: &mut Held, limit_usec: u64) -> io::Result<Output> {
-    let until = clock::monotonic_usec().saturating_add(limit_usec);
+fn run(path: &Path, args: &[String], lock: &mut Held, limit: Duration) -> io::Result<Output> {
+    let until = clock::now() + limit;
     process::output_unkilled(path, args, lock, until)
 }
 
@@ -93,10 +94,10 @@ mod tests {
         (dir, path, locks)
     }
 
-    fn once(script: &str, limit_usec: u64) -> Output {
+    fn once(script: &str, limit: Duration) -> Output {
         let (_dir, path, locks) = stand_in(script);
         let mut lock = locks.try_take("a").expect("free");
-        run(&path, &["x y".to_owned()], &mut lock, limit_usec).expect("it runs")
+        run(&path, &["x y".to_owned()], &mut lock, limit).expect("it runs")
     }
 
     #[test]
@@ -123,12 +124,12 @@ mod tests {
 
     #[test]
     fn what_it_says_and_how_it_ends_is_told() {
-        let output = once("echo \"out $1 $LC_ALL\"; echo err >&2; exit 3", 20_000_000);
+        let output = once("echo \"out $1 $LC_ALL\"; echo err >&2; exit 3", Duration::from_secs(20));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "out x y C");
         assert_eq!((output.ended, output.stderr.as_str()), (true, "err"));
         assert_eq!(output.failure.and_then(|f| f.exit_code()), Some(3));
         // As a shell tells of a signal.
-        let killed = once("exit 137", 20_000_000);
+        let killed = once("exit 137", Duration::from_secs(20));
         assert_eq!(killed.failure.and_then(|f| f.exit_code()), Some(137));
     }
 
@@ -136,7 +137,7 @@ mod tests {
     fn it_has_no_input_and_a_session_and_heeds_no_hangup() {
         let script =
             "readlink /proc/$$/fd/0; ps -o sid= -p $$; echo $$; grep SigIgn /proc/$$/status";
-        let output = once(script, 20_000_000);
+        let output = once(script, Duration::from_secs(20));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!((lines[0], lines[1]), ("/dev/null", lines[2]));
@@ -149,10 +150,10 @@ mod tests {
 
     #[test]
     fn ten_megabytes_of_output_harm_nobody_and_endless_output_ends() {
-        let output = once("head -c 10000000 /dev/zero; echo 1 >&2", 20_000_000);
+        let output = once("head -c 10000000 /dev/zero; echo 1 >&2", Duration::from_secs(20));
         assert!(output.ended && output.stdout.len() <= 4 << 20 && output.stderr == "1");
         // Its file does not grow for ever: it is told so by EFBIG, and not by a signal.
-        let output = once("cat /dev/zero; echo rc $? >&2", 60_000_000);
+        let output = once("cat /dev/zero; echo rc $? >&2", Duration::from_secs(60));
         assert!(output.ended && output.stderr.contains("rc 1"), "{}", output.stderr);
     }
 
@@ -167,13 +168,13 @@ echo ended >>\"$0.notes\"";
         let (dir, path, locks) = stand_in(script);
         let mut lock = locks.try_take("a").expect("free");
         let at = |name: &str| dir.path().join(format!("mstconfig.{name}"));
-        let output = run(&path, &[], &mut lock, 500_000).expect("it runs");
+        let output = run(&path, &[], &mut lock, Duration::from_millis(500)).expect("it runs");
         let pid = output.left.expect("it is still there");
         assert!(!output.ended && output.failure.is_none());
         drop(lock);
-        let until = clock::monotonic_usec() + 30_000_000;
+        let until = clock::now() + Duration::from_secs(30);
         while !at("ready").exists() {
-            assert!(clock::monotonic_usec() < until, "it has not begun");
+            assert!(clock::now() < until, "it has not begun");
             std::thread::yield_now();
         }
         // As who stops a unit or shuts the system down.

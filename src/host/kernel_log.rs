@@ -1,5 +1,6 @@
 #![allow(clippy::disallowed_methods, reason = "the kernel log is a device, not a file of the tree")]
 
+use crate::names::Moment;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,8 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// One record of the kernel log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelLine {
-    /// Microseconds of the kernel's clock.
-    pub usec: u64,
+    pub at: Moment,
     /// Severity, 0 (emergency) to 7 (debug).
     pub level: u8,
     /// The text, without the structured part that follows it.
@@ -84,9 +84,9 @@ pub(super) fn parse(record: &str) -> Option<KernelLine> {
     let (prefix, rest) = record.split_once(';')?;
     let mut fields = prefix.split(',');
     let priority: u32 = fields.next()?.parse().ok()?;
-    let usec = fields.nth(1)?.parse().ok()?;
+    let at = Moment::from_usec(fields.nth(1)?.parse().ok()?);
     let text = rest.lines().next().unwrap_or_default().to_owned();
-    Some(KernelLine { usec, level: u8::try_from(priority & 7).unwrap_or(7), text })
+    Some(KernelLine { at, level: u8::try_from(priority & 7).unwrap_or(7), text })
 }
 
 #[cfg(test)]
@@ -125,7 +125,10 @@ mod tests {
     fn a_record_is_taken_apart() {
         let record = "4,339,5140900,-;mlx5_core: probe of 0000:4b:00.0 failed with error -110\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4b:00.0\n";
         let text = "mlx5_core: probe of 0000:4b:00.0 failed with error -110".to_owned();
-        assert_eq!(parse(record), Some(KernelLine { usec: 5_140_900, level: 4, text }));
+        assert_eq!(
+            parse(record),
+            Some(KernelLine { at: Moment::from_usec(5_140_900), level: 4, text })
+        );
         assert_eq!(parse("30,1,2,-;systemd[1]: x").map(|l| l.level), Some(6));
         assert_eq!(parse("garbage"), None);
         assert_eq!(parse("x,y,z;"), None);

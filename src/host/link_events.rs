@@ -16,6 +16,7 @@ use nix::libc::{RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTMGRP_LINK};
 use socket2::{SockFilter, SockRef};
 
 use super::clock;
+use crate::names::Moment;
 
 const GROUPS: u32 = (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR).cast_unsigned();
 
@@ -51,14 +52,14 @@ impl LinkEvents {
         Ok(Self { socket })
     }
 
-    /// Wait until something has changed; false at `until_usec` of CLOCK_MONOTONIC, or after a
+    /// Wait until something has changed; false at `until`, or after a
     /// signal.
     ///
     /// # Errors
     /// poll or the socket fails.
-    pub fn wait(&self, until_usec: u64) -> io::Result<bool> {
+    pub fn wait(&self, until: Moment) -> io::Result<bool> {
         // A signal is of no link: each thread gets some, of processes that others have started.
-        if !clock::readable(&[self.as_fd()], until_usec)?.contains(&true) {
+        if !clock::readable(&[self.as_fd()], until)?.contains(&true) {
             return Ok(false);
         }
         self.drain()?;
@@ -114,6 +115,8 @@ impl AsFd for LinkEvents {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::host::links;
 
@@ -125,7 +128,7 @@ mod tests {
             let other = LinkEvents::of(2).expect("socket");
             let any = LinkEvents::open().expect("socket");
             links::set_mtu(1, 1400).expect("the loopback of a namespace of its own");
-            assert!(any.wait(clock::monotonic_usec() + 60_000_000).expect("wait"));
+            assert!(any.wait(clock::now() + Duration::from_secs(60)).expect("wait"));
             assert!(own.drain().expect("socket"));
             assert!(!other.drain().expect("socket"));
         });

@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use super::{clock, terminal};
-use crate::names::harmless;
+use crate::names::{Moment, harmless};
 
 /// How often the time in it goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,19 +25,18 @@ struct Line {
     /// Of so many parts of the work so many are done.
     count: Option<(usize, usize)>,
     ticks: bool,
-    began_usec: u64,
-    deadline: Option<Duration>,
+    /// When the work began, and after how long it ends by itself.
+    timeout: Option<(Moment, Duration)>,
 }
 
 static LINE: Mutex<Line> =
-    Mutex::new(Line { text: None, count: None, ticks: false, began_usec: 0, deadline: None });
+    Mutex::new(Line { text: None, count: None, ticks: false, timeout: None });
 static NEVER: Condvar = Condvar::new();
 
-/// The work ends by itself after `deadline`.
-pub fn deadline(deadline: Duration) {
+/// The work ends by itself after `timeout`.
+pub fn timeout(timeout: Duration) {
     if let Ok(mut line) = LINE.lock() {
-        line.deadline = Some(deadline);
-        line.began_usec = clock::monotonic_usec();
+        line.timeout = Some((clock::now(), timeout));
     }
 }
 
@@ -105,11 +104,12 @@ fn tick() {
 impl Line {
     fn draw(&self) {
         let Some(text) = &self.text else { return };
-        let now = clock::monotonic_usec();
-        let seconds = now.saturating_sub(self.began_usec) / 1_000_000;
         let count = self.count.map(|(done, all)| format!(" {done} of {all}")).unwrap_or_default();
-        let time = match self.deadline {
-            Some(deadline) => format!("{count} ({seconds} s of {} s)", deadline.as_secs()),
+        let time = match self.timeout {
+            Some((began, timeout)) => {
+                let seconds = clock::now().since(began).as_secs();
+                format!("{count} ({seconds} s of {} s)", timeout.as_secs())
+            }
             None => count,
         };
         let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);

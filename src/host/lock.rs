@@ -8,25 +8,27 @@
 //! A child that does the work inherits the lock as its standard input, so the
 //! lock lives as long as the work, whatever becomes of ibprov. The release is
 //! an event: the last close of a file opened for writing (IN_CLOSE_WRITE). But it
-//! comes before the release ([`RETRY_USEC`]).
+//! comes before the release ([`RETRY`]).
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::libc::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::{clock, state};
+use crate::names::Moment;
 
 /// The kernel tells of the close of a file and then drops its lock (`__fput()`,
 /// fs/file_table.c: `fsnotify_close()`, `locks_remove_file()`). Who tries the lock in
 /// between finds it held, and hears nothing more: who waits for a lock tries it this
-/// often besides, microseconds.
-pub const RETRY_USEC: u64 = 100_000;
+/// often besides.
+pub const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone)]
 pub struct Locks {
@@ -108,7 +110,7 @@ impl Locks {
     pub fn try_take(&self, name: &str) -> Result<Held, LockError> {
         let path = self.path(name);
         let unusable = |source| LockError::Unusable { path: path.display().to_string(), source };
-        let until = clock::monotonic_usec() + LOOKED_AT_USEC;
+        let until = clock::now() + LOOKED_AT;
         loop {
             // A look by a reader first: closing a file opened for writing is what
             // tells of a release, and a refused attempt must not look like one.
@@ -134,7 +136,7 @@ impl Locks {
                     return Ok(held);
                 }
                 // Taken since the look, or looked at by another: the next look tells which.
-                Err(TryLockError::WouldBlock) if clock::monotonic_usec() < until => {
+                Err(TryLockError::WouldBlock) if clock::now() < until => {
                     std::thread::yield_now();
                 }
                 Err(TryLockError::WouldBlock) => {
@@ -145,12 +147,11 @@ impl Locks {
         }
     }
 
-    /// Take `name`; who holds it is waited for until `until_usec` of
-    /// CLOCK_MONOTONIC.
+    /// Take `name`; who holds it is waited for until `until`.
     ///
     /// # Errors
     /// As [`Locks::try_take`]; busy at the deadline.
-    pub fn take_until(&self, name: &str, until_usec: u64) -> Result<Held, LockError> {
+    pub fn take_until(&self, name: &str, until: Moment) -> Result<Held, LockError> {
         match self.try_take(name) {
             Err(LockError::Busy { .. }) => {}
             other => return other,
@@ -168,12 +169,11 @@ impl Locks {
                 Err(busy @ LockError::Busy { .. }) => busy,
                 other => return other,
             };
-            let now = clock::monotonic_usec();
-            if now >= until_usec {
+            let now = clock::now();
+            if now >= until {
                 return Err(busy);
             }
-            clock::readable(&[files.as_fd()], until_usec.min(now + RETRY_USEC))
-                .map_err(unusable)?;
+            clock::readable(&[files.as_fd()], until.min(now + RETRY)).map_err(unusable)?;
             // Which lock it was does not matter: all are looked at again.
             while files.read_events().is_ok_and(|events| !events.is_empty()) {}
         }
@@ -182,9 +182,9 @@ impl Locks {
 
 const FILE_MODE: u32 = 0o600;
 
-/// A look at a lock takes microseconds. A lock that is only looked at for so long, microseconds,
+/// A look at a lock takes microseconds. A lock that is only looked at for so long,
 /// is somebody else's.
-const LOOKED_AT_USEC: u64 = 2_000_000;
+const LOOKED_AT: Duration = Duration::from_secs(2);
 
 /// The lock file at `path` to read, if there is one. What is there and is no file of ours
 /// is removed: a lock that somebody else may hold is none. An older ibprov's file loses
@@ -255,7 +255,6 @@ mod tests {
     use std::process::Stdio;
 
     use super::*;
-    use crate::host::clock::monotonic_usec;
     use crate::host::events::Events;
 
     fn locks() -> (tempfile::TempDir, Locks) {
@@ -321,16 +320,17 @@ mod tests {
     fn a_release_without_an_event_is_not_missed() {
         let (_dir, locks) = locks();
         let held = locks.try_take("x").expect("free");
-        let begin = monotonic_usec();
+        let begin = clock::now();
         std::thread::scope(|scope| {
-            let taker = scope.spawn(|| locks.take_until("x", begin + 600_000_000).is_ok());
+            let taker =
+                scope.spawn(|| locks.take_until("x", begin + Duration::from_secs(600)).is_ok());
             // By then it has found the lock held. No file is closed.
             let (_none, never) = std::sync::mpsc::channel::<()>();
             let _ = never.recv_timeout(std::time::Duration::from_millis(200));
             held.0.unlock().expect("unlock");
             assert!(taker.join().expect("taker"));
         });
-        assert!(monotonic_usec() - begin < 300_000_000, "only the deadline woke it");
+        assert!(clock::now() < begin + Duration::from_secs(300), "only the deadline woke it");
     }
 
     #[test]
@@ -339,9 +339,9 @@ mod tests {
         let held = locks.try_take("x").expect("free");
         let mut events = Events::open(&[locks.dir()]).expect("events");
         // A kernel log that fills up may wake us: only files count here.
-        let mut files_until = |limit: u64| {
-            let until = monotonic_usec() + limit;
-            while monotonic_usec() < until {
+        let mut files_until = |limit: Duration| {
+            let until = clock::now() + limit;
+            while clock::now() < until {
                 if events.wait(until).expect("wait").files {
                     return true;
                 }
@@ -349,9 +349,12 @@ mod tests {
             false
         };
         assert_eq!(owner_of(&locks), Some(std::process::id()));
-        assert!(!files_until(50_000), "a waiting boot would wake itself for ever");
+        assert!(
+            !files_until(Duration::from_millis(50)),
+            "a waiting boot would wake itself for ever"
+        );
         drop(held);
-        assert!(files_until(60_000_000), "a release must wake who waits");
+        assert!(files_until(Duration::from_secs(60)), "a release must wake who waits");
     }
 
     /// True if user nobody can get the lock in the file at `path`.

@@ -5,10 +5,12 @@
 //! before basic.target the bus socket is there and nobody answers.
 
 use std::io;
+use std::time::Duration;
 
 use super::bus::{Bus, BusError};
-use super::unit::{CALL_USEC, UnitState};
+use super::unit::{CALL, UnitState};
 use super::{Root, clock, systemctl, unit_links};
+use crate::names::Moment;
 
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +53,7 @@ pub enum Way {
 }
 
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
-const CONNECT_USEC: u64 = 250_000;
+const CONNECT: Duration = Duration::from_millis(250);
 
 impl Manager {
     /// Ask for `names`, and keep the way for further questions.
@@ -69,10 +71,13 @@ impl Manager {
     ///
     /// # Errors
     /// As [`Manager::open`].
-    pub fn open_until(names: &[&str], until: u64) -> Result<(Self, Vec<UnitState>), ManagerError> {
+    pub fn open_until(
+        names: &[&str],
+        until: Moment,
+    ) -> Result<(Self, Vec<UnitState>), ManagerError> {
         loop {
             match Self::open(names) {
-                Err(e) if e.is_late() && clock::monotonic_usec() < until => {}
+                Err(e) if e.is_late() && clock::now() < until => {}
                 end => return end,
             }
         }
@@ -101,7 +106,7 @@ impl Manager {
     pub fn bus_by_all_means(&mut self) -> Result<Option<&mut Bus>, BusError> {
         match self.way {
             Way::SystemctlOnly => Ok(None),
-            _ => self.connected(CALL_USEC),
+            _ => self.connected(CALL),
         }
     }
 
@@ -119,12 +124,12 @@ impl Manager {
             self.way = Way::Systemctl("dbus.service does not run".to_owned());
             return Ok(None);
         }
-        self.connected(CONNECT_USEC)
+        self.connected(CONNECT)
     }
 
-    fn connected(&mut self, within_usec: u64) -> Result<Option<&mut Bus>, BusError> {
+    fn connected(&mut self, limit: Duration) -> Result<Option<&mut Bus>, BusError> {
         if self.bus.is_none() {
-            match Bus::connect(within_usec) {
+            match Bus::connect(limit) {
                 Ok(bus) => (self.bus, self.way) = (Some(bus), Way::Bus),
                 Err(e @ BusError::NoTurn { .. }) => return Err(e),
                 Err(e) => {

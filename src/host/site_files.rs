@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
@@ -22,8 +23,8 @@ use crate::names::{FileOwner, FileTime, PathState};
 
 /// No file that is kept is larger, bytes.
 const LIMIT: u64 = 1 << 20;
-/// How long systemctl and udevadm may take, microseconds.
-const PATIENCE_USEC: u64 = 30_000_000;
+/// How long systemctl and udevadm may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The directory of `path`, and the name in it.
 fn place<'a>(root: &Root, path: &'a str) -> io::Result<(OwnedFd, &'a str)> {
@@ -191,7 +192,7 @@ pub fn reload(root: &Root) -> Vec<String> {
         ("/run/udev/control", "udevadm", &["control", "--reload"]),
     ];
     let runs = who.into_iter().filter(|(runs, ..)| root.exists(runs));
-    let told = runs.map(|(_, program, args)| ask_within(PATIENCE_USEC, program, args));
+    let told = runs.map(|(_, program, args)| ask_within(PATIENCE, program, args));
     told.filter_map(|told| told.err().map(|e| e.to_string())).collect()
 }
 

@@ -2,10 +2,12 @@
 //! too. A soft-reboot (systemd 254 and newer) is another start in the same boot of the kernel.
 
 use std::io;
+use std::time::Duration;
 
 use super::state::{RUN_DIR, StateError, write};
 use super::systemctl::shown;
 use super::{Root, systemd};
+use crate::names::Moment;
 
 /// What runs `ibprov boot`.
 pub const BOOT_UNIT: &str = "ibprov.service";
@@ -13,13 +15,13 @@ pub const BOOT_UNIT: &str = "ibprov.service";
 /// In [`RUN_DIR`], the first run of ibprov.service since the kernel has started.
 const FIRST_RUN: &str = "boot.first";
 
-/// One start of user space; times in microseconds of CLOCK_MONOTONIC.
+/// One start of user space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartUp {
     /// When systemd began with it (`UserspaceTimestampMonotonic`, `org.freedesktop.systemd1(5)`),
     /// and began anew after a soft-reboot (`manager_timestamp_shall_serialize()`,
     /// src/core/manager-serialize.c).
-    pub began_usec: u64,
+    pub began: Moment,
     /// The jobs that it has queued have ended (`FinishTimestampMonotonic`).
     pub is_over: bool,
 }
@@ -31,9 +33,9 @@ impl StartUp {
     /// systemd cannot be asked.
     pub fn ask() -> io::Result<Self> {
         let answer = shown("UserspaceTimestampMonotonic,FinishTimestampMonotonic", &[])?;
-        let began_usec = number(&answer, "UserspaceTimestampMonotonic")?;
-        let is_over = number(&answer, "FinishTimestampMonotonic")? != 0;
-        Ok(Self { began_usec, is_over })
+        let began = moment(&answer, "UserspaceTimestampMonotonic")?.unwrap_or_default();
+        let is_over = moment(&answer, "FinishTimestampMonotonic")?.is_some();
+        Ok(Self { began, is_over })
     }
 }
 
@@ -42,10 +44,9 @@ impl StartUp {
 ///
 /// # Errors
 /// systemd cannot be asked.
-pub fn boot_began() -> io::Result<Option<u64>> {
+pub fn boot_began() -> io::Result<Option<Moment>> {
     const BEGAN: &str = "ExecMainStartTimestampMonotonic";
-    let began = number(&shown(BEGAN, &[BOOT_UNIT.to_owned()])?, BEGAN)?;
-    Ok(Some(began).filter(|usec| *usec != 0))
+    moment(&shown(BEGAN, &[BOOT_UNIT.to_owned()])?, BEGAN)
 }
 
 /// The boot of the kernel that this is.
@@ -53,22 +54,22 @@ pub fn boot_id(root: &Root) -> Option<String> {
     root.attribute("/proc/sys/kernel/random/boot_id").ok().filter(|id| !id.is_empty())
 }
 
-/// The first run of ibprov.service in a boot. Times are microseconds of CLOCK_MONOTONIC.
+/// The first run of ibprov.service in a boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstRun {
     boot_id: String,
     pid: u32,
-    started_usec: u64,
-    deadline_usec: u64,
+    started: Moment,
+    deadline: Moment,
 }
 
 impl FirstRun {
-    /// Note that this process is it, which ends by `deadline_usec`: unless it is another service,
+    /// Note that this process is it, which ends by `deadline`: unless it is another service,
     /// or none, or the service has begun in this boot before.
     ///
     /// # Errors
     /// As [`write`].
-    pub fn begin(root: &Root, started_usec: u64, deadline_usec: u64) -> Result<(), StateError> {
+    pub fn begin(root: &Root, started: Moment, deadline: Moment) -> Result<(), StateError> {
         let Some(boot_id) = boot_id(root) else { return Ok(()) };
         let is_again = Self::read(root).is_some_and(|first| first.boot_id == boot_id);
         let own = systemd::own_unit(root).unwrap_or_default();
@@ -76,17 +77,17 @@ impl FirstRun {
             return Ok(());
         }
         let pid = std::process::id();
-        write(FIRST_RUN, &format!("{boot_id} {pid} {started_usec} {deadline_usec}\n")).map(drop)
+        write(FIRST_RUN, &format!("{boot_id} {pid} {} {}\n", started.usec(), deadline.usec()))
+            .map(drop)
     }
 
-    /// How long the first run of this boot has, microseconds, if it is running and its deadline
-    /// has not passed at `now_usec`.
-    pub fn under_way(root: &Root, now_usec: u64) -> Option<u64> {
+    /// How long the first run of this boot has, if it is running and its deadline
+    /// has not passed at `now`.
+    pub fn under_way(root: &Root, now: Moment) -> Option<Duration> {
         let first = Self::read(root)?;
         let is_running = root.exists(&format!("/proc/{}", first.pid));
         let is_it = Some(&first.boot_id) == boot_id(root).as_ref() && is_running;
-        (is_it && now_usec < first.deadline_usec)
-            .then(|| first.deadline_usec.saturating_sub(first.started_usec))
+        (is_it && now < first.deadline).then(|| first.deadline.since(first.started))
     }
 
     fn read(root: &Root) -> Option<Self> {
@@ -95,15 +96,16 @@ impl FirstRun {
         Some(Self {
             boot_id: words.next()?.to_owned(),
             pid: words.next()?.parse().ok()?,
-            started_usec: words.next()?.parse().ok()?,
-            deadline_usec: words.next()?.parse().ok()?,
+            started: Moment::from_usec(words.next()?.parse().ok()?),
+            deadline: Moment::from_usec(words.next()?.parse().ok()?),
         })
     }
 }
 
-fn number(answer: &str, property: &str) -> io::Result<u64> {
+/// What `systemctl show` printed of `property`; none for what has not happened.
+fn moment(answer: &str, property: &str) -> io::Result<Option<Moment>> {
     let value = |line: &str| line.strip_prefix(property)?.strip_prefix('=')?.parse().ok();
-    answer.lines().find_map(value).ok_or_else(|| {
+    answer.lines().find_map(value).map(Moment::of_systemd).ok_or_else(|| {
         io::Error::other(format!("systemctl show {property}: cannot understand {answer:?}"))
     })
 }
@@ -112,13 +114,14 @@ fn number(answer: &str, property: &str) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::host::testing;
+    use crate::names::at;
 
     #[test]
     fn an_answer_without_the_property_is_no_time() {
         let answer = "FinishTimestampMonotonic=0\nUserspaceTimestampMonotonic=1234567\n";
-        let read = |property| number(answer, property).map_err(|e| e.to_string());
-        assert_eq!(read("UserspaceTimestampMonotonic"), Ok(1_234_567));
-        assert_eq!(read("FinishTimestampMonotonic"), Ok(0));
+        let read = |property| moment(answer, property).map_err(|e| e.to_string());
+        assert_eq!(read("UserspaceTimestampMonotonic"), Ok(Some(at(1_234_567))));
+        assert_eq!(read("FinishTimestampMonotonic"), Ok(None));
         let e = read("ExecMainStartTimestampMonotonic").expect_err("not there");
         assert!(e.contains("cannot understand"), "{e}");
     }
@@ -136,13 +139,14 @@ mod tests {
                 &[],
             );
             let root = Root::copy_at(dir.path()).expect("root");
-            [1000, 4999, 5000, 9000].map(|now| FirstRun::under_way(&root, now))
+            [1000, 4999, 5000, 9000].map(|now| FirstRun::under_way(&root, at(now)))
         };
-        assert_eq!(of("b", 7), [Some(4000), Some(4000), None, None]);
+        let limit = Duration::from_millis(4);
+        assert_eq!(of("b", 7), [Some(limit), Some(limit), None, None]);
         assert_eq!(of("b", 8), [None; 4], "it has ended");
         assert_eq!(of("a", 7), [None; 4], "of another boot");
         let dir = testing::tree(&[("run/ibprov/boot.first", "b 7 1000\n")], &[]);
         let root = Root::copy_at(dir.path()).expect("root");
-        assert_eq!(FirstRun::under_way(&root, 1000), None, "cut");
+        assert_eq!(FirstRun::under_way(&root, at(1000)), None, "cut");
     }
 }

@@ -4,11 +4,13 @@
 //! the bus.
 
 use std::io;
+use std::time::Duration;
 
 use super::alarm;
 use super::clock;
 use super::process::{self, Output};
-use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
+use super::unit::{ActiveState, Apart, CALL, JobEnd, LoadState, UnitState};
+use crate::names::{Moment, usec};
 
 /// What is asked of a unit, as `systemctl show` names it.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,Result,Job,InactiveEnterTimestampMonotonic,ConditionResult";
@@ -30,16 +32,16 @@ pub(super) fn units(names: &[&str]) -> io::Result<Vec<UnitState>> {
 }
 
 fn ask(program: &str, args: &[&str]) -> io::Result<String> {
-    ask_within(CALL_USEC, program, args)
+    ask_within(CALL, program, args)
 }
 
-pub(super) fn ask_within(usec: u64, program: &str, args: &[&str]) -> io::Result<String> {
-    let until = alarm::before(clock::monotonic_usec() + usec);
+pub(super) fn ask_within(limit: Duration, program: &str, args: &[&str]) -> io::Result<String> {
+    let until = alarm::before(clock::now() + limit);
     process::output_until(program, args, until)?.into_text(program, args)
 }
 
-/// How long a question for a report may take, microseconds; systemctl needs a fraction of a second.
-const REPORT_USEC: u64 = 10_000_000;
+/// How long a question for a report may take; systemctl needs a fraction of a second.
+const REPORT: Duration = Duration::from_secs(10);
 
 /// These properties of these units, as `systemctl show` prints them. Each unit costs
 /// systemd a message of all its properties: ask for few.
@@ -51,7 +53,7 @@ pub fn shown(properties: &str, units: &[String]) -> io::Result<String> {
     let properties = format!("--property={properties}");
     let mut args = vec!["show", "--no-pager", "--all", properties.as_str(), "--"];
     args.extend(units.iter().map(String::as_str));
-    ask_within(REPORT_USEC, "systemctl", &args)
+    ask_within(REPORT, "systemctl", &args)
 }
 
 /// The units that match `pattern` and have failed. However many match, and there can be two for
@@ -62,7 +64,7 @@ pub fn shown(properties: &str, units: &[String]) -> io::Result<String> {
 pub fn failed(pattern: &str) -> io::Result<Vec<String>> {
     let args = "list-units --all --full --plain --no-legend --no-pager --state=failed --";
     let args: Vec<&str> = args.split(' ').chain([pattern]).collect();
-    let text = ask_within(REPORT_USEC, "systemctl", &args)?;
+    let text = ask_within(REPORT, "systemctl", &args)?;
     let name = |line: &str| line.split_whitespace().next().map(str::to_owned);
     Ok(text.lines().filter_map(name).collect())
 }
@@ -71,9 +73,9 @@ pub fn failed(pattern: &str) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// systemctl is missing, or systemd refuses (no such unit, masked).
-pub fn start(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
+pub fn start(unit: &str, until: Moment) -> io::Result<JobEnd> {
     let args = ["start", "--no-ask-password", "--", unit];
-    end_of_job(unit, &process::output_until("systemctl", &args, until_usec)?, until_usec)
+    end_of_job(unit, &process::output_until("systemctl", &args, until)?, until)
 }
 
 /// `systemctl restart --no-block`: queue a start for when the unit has stopped.
@@ -117,9 +119,9 @@ pub fn with_jobs() -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// As [`start`].
-pub fn stop(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
+pub fn stop(unit: &str, until: Moment) -> io::Result<JobEnd> {
     let args = ["stop", "--no-ask-password", "--", unit];
-    job_end(&process::output_until("systemctl", &args, until_usec)?)
+    job_end(&process::output_until("systemctl", &args, until)?)
 }
 
 /// Run a command as a service of its own, which outlives us, by `systemd-run`, and wait
@@ -127,10 +129,10 @@ pub fn stop(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
 ///
 /// # Errors
 /// systemd-run is missing, or systemd refuses (a unit of that name exists).
-pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> io::Result<JobEnd> {
+pub fn run_apart(unit: &Apart<'_>, until: Moment) -> io::Result<JobEnd> {
     let name = format!("--unit={}", unit.name);
     let description = format!("--description={}", unit.description);
-    let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
+    let timeout = format!("--property=TimeoutStartSec={}us", usec(unit.timeout));
     let binds = format!("--property=BindsTo={}", unit.device);
     let after = format!("--property=After={}", unit.device);
     let mut args: Vec<&str> =
@@ -138,7 +140,7 @@ pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> io::Result<JobEnd> {
     args.extend(RUN_APART);
     args.push("--");
     args.extend(unit.command);
-    end_of_job(unit.name, &process::output_until("systemd-run", &args, until_usec)?, until_usec)
+    end_of_job(unit.name, &process::output_until("systemd-run", &args, until)?, until)
 }
 
 /// What every such unit has.
@@ -159,13 +161,13 @@ const RUN_APART: [&str; 7] = [
 ///
 /// # Errors
 /// systemctl or systemd-run is missing, or systemd does not answer.
-pub fn wait_for_job(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
+pub fn wait_for_job(unit: &str, until: Moment) -> io::Result<JobEnd> {
     if units(&[unit])?.iter().all(|state| state.job == 0) {
         return Ok(JobEnd::Done);
     }
     let after = format!("--property=After={unit}");
     loop {
-        let now = clock::monotonic_usec();
+        let now = clock::now().usec();
         let waiter = format!("ibprov-wait-{}-{now}.service", std::process::id());
         let name = format!("--unit={waiter}");
         let args = [
@@ -178,12 +180,12 @@ pub fn wait_for_job(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
             "--",
             "/bin/true",
         ];
-        let out = process::output_until("systemd-run", &args, until_usec)?;
+        let out = process::output_until("systemd-run", &args, until)?;
         let e = match job_end(&out) {
             Ok(end) => return Ok(end),
             Err(e) => e,
         };
-        let states = units_in_time(&[unit, &waiter], until_usec)?;
+        let states = units_in_time(&[unit, &waiter], until)?;
         match states.iter().map(|state| state.job != 0).collect::<Vec<_>>().as_slice() {
             [false, _] => return Ok(JobEnd::Done),
             // The connection was cut, as in end_of_job().
@@ -195,17 +197,17 @@ pub fn wait_for_job(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
 
 /// How the job of `unit` has ended that a command waited for. When systemd executes itself again
 /// it cuts its connections, so that the command fails, and goes on with its jobs.
-fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> io::Result<JobEnd> {
+fn end_of_job(unit: &str, out: &Output, until: Moment) -> io::Result<JobEnd> {
     let e = match job_end(out) {
         Ok(end) => return Ok(end),
         Err(e) => e,
     };
-    let mut states = units_in_time(&[unit], until_usec)?;
+    let mut states = units_in_time(&[unit], until)?;
     if states.iter().any(|state| state.job != 0) {
-        if wait_for_job(unit, until_usec)? == JobEnd::Pending {
+        if wait_for_job(unit, until)? == JobEnd::Pending {
             return Ok(JobEnd::Pending);
         }
-        states = units_in_time(&[unit], until_usec)?;
+        states = units_in_time(&[unit], until)?;
     } else if !states.iter().any(UnitState::is_active) {
         return Err(e);
     }
@@ -213,15 +215,15 @@ fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> io::Result<JobEnd> {
     Ok(if has_failed { JobEnd::Failed } else { JobEnd::Done })
 }
 
-/// How long until a systemd that could not be reached is asked again, microseconds.
-const AGAIN_USEC: u64 = 250_000;
+/// How long until a systemd that could not be reached is asked again.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// As [`units`], asked again while systemd cannot be reached: it executes itself again.
-fn units_in_time(names: &[&str], until_usec: u64) -> io::Result<Vec<UnitState>> {
+fn units_in_time(names: &[&str], until: Moment) -> io::Result<Vec<UnitState>> {
     loop {
-        let again = clock::monotonic_usec().saturating_add(AGAIN_USEC);
+        let again = clock::now() + AGAIN;
         match units(names) {
-            Err(_) if again < until_usec => clock::sleep_until(again),
+            Err(_) if again < until => clock::sleep_until(again),
             end => return end,
         }
     }
@@ -253,7 +255,6 @@ pub(super) fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> 
         let (mut load, mut active) = (None, None);
         for line in paragraph.lines() {
             let (key, value) = line.split_once('=')?;
-            let number = || value.parse::<u64>().unwrap_or_default();
             match key {
                 "Id" => value.clone_into(&mut state.id),
                 "LoadState" => load = Some(value).filter(|v| !v.is_empty()),
@@ -261,14 +262,16 @@ pub(super) fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> 
                 "SubState" => value.clone_into(&mut state.sub),
                 "Result" => state.result = Some(value.to_owned()).filter(|v| !v.is_empty()),
                 "Job" => state.job = value.parse().unwrap_or_default(),
-                "InactiveEnterTimestampMonotonic" => state.inactive_enter_usec = number(),
+                "InactiveEnterTimestampMonotonic" => {
+                    state.inactive_enter = value.parse().ok().and_then(Moment::of_systemd);
+                }
                 "ConditionResult" => state.condition = value == "yes",
                 _ => {}
             }
         }
         (state.load, state.active) = (LoadState::of(load?), ActiveState::of(active?));
         if !state.is_down() {
-            (state.result, state.inactive_enter_usec) = Default::default();
+            (state.result, state.inactive_enter) = Default::default();
             state.condition = true;
         }
         Some(state)
@@ -289,7 +292,7 @@ mod tests {
             (network.name.as_str(), network.id.as_str()),
             ("network.service", "wicked.service")
         );
-        assert_eq!((network.job, network.inactive_enter_usec), (45, 77));
+        assert_eq!((network.job, network.inactive_enter), (45, Moment::of_systemd(77)));
         assert!(network.is_loaded() && network.condition && network.is_down());
         assert_eq!((networking.is_loaded(), networking.result.as_deref()), (false, None));
         assert_eq!(parse_units(&["a.service"], text), None, "as many answers as questions");

@@ -13,7 +13,7 @@ use nix::unistd::isatty;
 
 use super::{answer, clock};
 
-use crate::names::{Colour, mark_in_lines, sh_words};
+use crate::names::{Colour, Moment, mark_in_lines, sh_words};
 
 static WANTED: OnceLock<Wanted> = OnceLock::new();
 
@@ -92,15 +92,20 @@ pub fn can_ask() -> bool {
 }
 
 /// True if `question`, which goes to standard error, is answered with yes on standard input
-/// before `until` of CLOCK_MONOTONIC.
+/// before `until`.
 ///
 /// # Errors
 /// A stream is gone.
-pub fn ask(question: &str, until_usec: u64) -> io::Result<bool> {
-    asked(question, &io::stdin(), &mut stderr(), until_usec)
+pub fn ask(question: &str, until: Moment) -> io::Result<bool> {
+    asked(question, &io::stdin(), &mut stderr(), until)
 }
 
-fn asked(question: &str, input: &impl AsFd, out: &mut impl Write, until: u64) -> io::Result<bool> {
+fn asked(
+    question: &str,
+    input: &impl AsFd,
+    out: &mut impl Write,
+    until: Moment,
+) -> io::Result<bool> {
     // What was typed or pasted before is no answer to a question that nobody has read.
     tcflush(input, FlushArg::TCIFLUSH)?;
     write!(out, "{question} [y/N] ")?;
@@ -114,9 +119,9 @@ fn asked(question: &str, input: &impl AsFd, out: &mut impl Write, until: u64) ->
 
 /// Whether the line that comes on `input` says yes; `None` where none comes in time. A
 /// terminal gives whole lines.
-fn answered_yes(input: &impl AsFd, until_usec: u64) -> io::Result<Option<bool>> {
+fn answered_yes(input: &impl AsFd, until: Moment) -> io::Result<Option<bool>> {
     // A signal that is caught is a wish to stop.
-    if !clock::readable(&[input.as_fd()], until_usec)?.contains(&true) {
+    if !clock::readable(&[input.as_fd()], until)?.contains(&true) {
         return Ok(None);
     }
     let mut line = [0; 64];
@@ -237,6 +242,8 @@ fn style(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -256,7 +263,7 @@ mod tests {
             let pty = nix::pty::openpty(None, None).expect("pty");
             let _typed = nix::unistd::write(&pty.master, typed.as_bytes()).expect("written");
             let wait = if expected.is_some() { 60_000_000 } else { 20_000 };
-            let until = clock::monotonic_usec() + wait;
+            let until = clock::now() + Duration::from_micros(wait);
             assert_eq!(answered_yes(&pty.slave, until).expect("answer"), expected, "{typed:?}");
         }
     }
@@ -282,12 +289,12 @@ mod tests {
         let pty = nix::pty::openpty(None, None).expect("pty");
         let ask = |typed_before: &str, answer, wait| {
             nix::unistd::write(&pty.master, typed_before.as_bytes()).expect("written");
-            let until = clock::monotonic_usec() + wait;
+            let until = clock::now() + wait;
             asked("Go on?", &pty.slave, &mut Typist(&pty.master, answer), until).expect("asked")
         };
-        assert!(!ask("y\n", "", 20_000));
-        assert!(!ask("yes\ny\n", "n\n", 60_000_000));
-        assert!(ask("n\n", "y\n", 60_000_000));
+        assert!(!ask("y\n", "", Duration::from_millis(20)));
+        assert!(!ask("yes\ny\n", "n\n", Duration::from_secs(60)));
+        assert!(ask("n\n", "y\n", Duration::from_secs(60)));
     }
 
     #[test]

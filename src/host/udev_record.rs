@@ -18,7 +18,7 @@ use udev::Device;
 use super::root::{ReadError, Root};
 use crate::names::IfName;
 
-/// When udevd first finished with the device, microseconds of CLOCK_MONOTONIC.
+/// When udevd first finished with the device.
 pub const USEC_INITIALIZED: &str = "USEC_INITIALIZED";
 
 /// A device's properties by name.

@@ -4,6 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
 use super::systemctl::ask_within;
@@ -122,7 +123,7 @@ fn failed(path: &Path, e: &io::Error) -> String {
 
 /// Have udevd read its rules: by itself it looks for new files every 3 s only.
 fn tell_udev() -> Result<(), String> {
-    let told = ask_within(5_000_000, "udevadm", &["control", "--reload"]);
+    let told = ask_within(Duration::from_secs(5), "udevadm", &["control", "--reload"]);
     told.map(drop).map_err(|e| e.to_string())
 }
 

@@ -1,8 +1,12 @@
 //! Units and jobs of the service manager as values, the same by whichever way it
 //! is asked: [`super::bus`] or [`super::systemctl`].
 
-/// How long one question to systemd may take, microseconds.
-pub const CALL_USEC: u64 = 20_000_000;
+use std::time::Duration;
+
+use crate::names::Moment;
+
+/// How long one question to systemd may take.
+pub const CALL: Duration = Duration::from_secs(20);
 
 /// A unit, in systemd's own words (`org.freedesktop.systemd1(5)`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,9 +24,8 @@ pub struct UnitState {
     pub result: Option<String>,
     /// The job queued or running for it; 0 for none.
     pub job: u32,
-    /// When one that does not run became inactive or failed, microseconds of
-    /// CLOCK_MONOTONIC; 0 for never.
-    pub inactive_enter_usec: u64,
+    /// When one that does not run became inactive or failed, if it has run.
+    pub inactive_enter: Option<Moment>,
     /// The conditions of one that does not run held when they were last checked;
     /// true of one that runs.
     pub condition: bool,
@@ -113,6 +116,6 @@ pub struct Apart<'a> {
     pub command: &'a [&'a str],
     /// The unit of the device that it is for, and goes with.
     pub device: &'a str,
-    /// How long its start may take, microseconds.
-    pub timeout_usec: u64,
+    /// How long its start may take.
+    pub timeout: Duration,
 }

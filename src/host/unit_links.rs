@@ -12,6 +12,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::Root;
 use super::clock;
+use crate::names::Moment;
 
 const DIR: &str = "/run/systemd/units";
 
@@ -27,12 +28,11 @@ pub fn up_services(root: &Root) -> Vec<String> {
     names.filter(|name| name.ends_with(".service")).collect()
 }
 
-/// Wait until the unit is inactive or has failed; false if it is not at `until_usec` of
-/// CLOCK_MONOTONIC.
+/// Wait until the unit is inactive or has failed; false if it is not at `until`.
 ///
 /// # Errors
 /// systemd's directory cannot be watched.
-pub fn wait_until_down(root: &Root, unit: &str, until_usec: u64) -> io::Result<bool> {
+pub fn wait_until_down(root: &Root, unit: &str, until: Moment) -> io::Result<bool> {
     if !is_up(root, unit) {
         return Ok(true);
     }
@@ -41,10 +41,10 @@ pub fn wait_until_down(root: &Root, unit: &str, until_usec: u64) -> io::Result<b
     events.add_watch(&root.path().join(DIR.trim_start_matches('/')), changes)?;
     // Looked at again after the watch is there: nothing falls between.
     while is_up(root, unit) {
-        if clock::monotonic_usec() >= until_usec {
+        if clock::now() >= until {
             return Ok(false);
         }
-        clock::readable(&[events.as_fd()], until_usec)?;
+        clock::readable(&[events.as_fd()], until)?;
         // Which link it was does not matter.
         while events.read_events().is_ok_and(|events| !events.is_empty()) {}
     }
@@ -53,6 +53,8 @@ pub fn wait_until_down(root: &Root, unit: &str, until_usec: u64) -> io::Result<b
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::host::testing::tree;
 
@@ -62,13 +64,13 @@ mod tests {
         let dir = tree(&[], &[(path, "1f2e")]);
         let root = Root::copy_at(dir.path()).expect("root");
         assert!(is_up(&root, "a.service"));
-        let until = clock::monotonic_usec() + 20_000;
+        let until = clock::now() + Duration::from_millis(20);
         assert!(!wait_until_down(&root, "a.service", until).expect("watch"));
         let link = dir.path().join(path);
         let remover = std::thread::spawn(move || std::fs::remove_file(link));
-        let until = clock::monotonic_usec() + 20_000_000;
+        let until = clock::now() + Duration::from_secs(20);
         assert!(wait_until_down(&root, "a.service", until).expect("watch"));
         remover.join().expect("thread").expect("removed");
-        assert!(wait_until_down(&root, "a.service", 0).expect("gone"));
+        assert!(wait_until_down(&root, "a.service", Moment::START).expect("gone"));
     }
 }

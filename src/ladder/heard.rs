@@ -48,6 +48,7 @@ impl UdevHistory {
 mod tests {
     use super::*;
     use crate::host::UdevEvent;
+    use crate::names::Moment;
 
     #[test]
     fn a_device_that_was_removed_is_not_heard_of_any_more() {
@@ -70,7 +71,7 @@ mod tests {
         for _ in 0..2 {
             heard.read_history(&mut facts, || {
                 reads += 1;
-                Ok::<_, ()>(vec![KernelLine { usec: 0, level: 4, text: line.to_owned() }])
+                Ok::<_, ()>(vec![KernelLine { at: Moment::START, level: 4, text: line.to_owned() }])
             });
         }
         assert_eq!((reads, facts.functions.len()), (1, 1));

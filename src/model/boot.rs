@@ -1,6 +1,7 @@
 //! The report of `ibprov boot`: `/run/ibprov/boot.json`, and its text.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use super::{
     Cause, Code, Finding, Kind, ModuleTrouble, NotExpected, PortProgress, Report, RxeReport,
     Standing, Unresolved, Verdict, not_read, pf::Outcome, seconds,
 };
-use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
+use crate::names::{ModuleName, Moment, Object, PciAddress, PortNumber, Rung};
 
 pub use super::boot_step::Step;
 
@@ -22,8 +23,8 @@ pub struct BootReport {
     /// `uname -r`.
     pub kernel: String,
     /// When boot began.
-    pub started_usec: u64,
-    pub finished_usec: u64,
+    pub started_usec: Moment,
+    pub finished_usec: Moment,
     /// CPU time of ibprov itself since it began, user and system, microseconds.
     pub cpu_usec: u64,
     /// CPU time that its process had used when ibprov began: loading the
@@ -59,7 +60,7 @@ pub struct BootReport {
     #[serde(skip)]
     pub problems: Vec<String>,
     /// What happened when.
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TimelineEntry>,
 }
 
 /// A configured module.
@@ -99,7 +100,7 @@ pub struct StepReport {
     #[serde(flatten)]
     pub step: Step,
     #[serde(default)]
-    pub started_usec: u64,
+    pub started_usec: Moment,
     /// How long it took; absent if it had not ended when boot did.
     pub took_usec: Option<u64>,
     /// What went wrong; JSON has an empty text where nothing did.
@@ -145,10 +146,10 @@ pub struct LeftOut {
 
 /// One line of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Moment {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Moment"))]
+pub struct TimelineEntry {
     /// When, microseconds of CLOCK_MONOTONIC.
-    pub usec: u64,
+    pub usec: Moment,
     /// What happened, in words.
     pub text: String,
     /// Which port reached which rung, if that is what it was.
@@ -206,10 +207,10 @@ impl BootReport {
 
     /// The sentence that says it all.
     pub fn headline(&self) -> String {
-        let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        let took = seconds(self.finished_usec.since(self.started_usec));
         // Of one that was stopped there may be no times.
         let after = match self.finished_usec {
-            0 => String::new(),
+            Moment::START => String::new(),
             _ => format!(" after {took}"),
         };
         let waited: Vec<&PortReport> =
@@ -287,7 +288,10 @@ impl PortReport {
         } else if let Some(missing) = self.missing {
             let optional = if self.progress.optional { " (optional)" } else { "" };
             let state = missing.lacking();
-            format!("{label}: NOT READY{optional}: {state} after {}", seconds(self.waited_usec))
+            format!(
+                "{label}: NOT READY{optional}: {state} after {}",
+                seconds(Duration::from_micros(self.waited_usec))
+            )
         } else {
             format!("{label}: ready")
         };
@@ -302,7 +306,7 @@ impl PortReport {
 }
 
 /// The constant head of a report.
-pub fn blank(started_usec: u64) -> BootReport {
+pub fn blank(started_usec: Moment) -> BootReport {
     BootReport {
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
         started_usec,

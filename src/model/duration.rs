@@ -1,17 +1,16 @@
 //! Durations and times as people read them.
 
-const SECOND: u64 = 1_000_000;
+use std::time::Duration;
 
-/// Microseconds as seconds with milliseconds: `0.312 s`.
-pub fn seconds(usec: u64) -> String {
-    let millis = usec / 1000;
-    format!("{}.{:03} s", millis / 1000, millis % 1000)
+/// As seconds with milliseconds: `0.312 s`.
+pub fn seconds(span: Duration) -> String {
+    format!("{}.{:03} s", span.as_secs(), span.subsec_millis())
 }
 
 /// A duration as people read it: `0.312 s`, `80 s`, `4 d 6 h`. Two units at
 /// most; below ten seconds with milliseconds, unless those are zero.
-pub fn duration(usec: u64) -> String {
-    let whole = usec / SECOND;
+pub fn duration(span: Duration) -> String {
+    let whole = span.as_secs();
     let two = |big: u64, big_unit: &str, small: u64, small_unit: &str| {
         if small == 0 {
             format!("{big} {big_unit}")
@@ -20,7 +19,7 @@ pub fn duration(usec: u64) -> String {
         }
     };
     match whole {
-        0..=9 if !usec.is_multiple_of(SECOND) => seconds(usec),
+        0..=9 if span.subsec_nanos() > 0 => seconds(span),
         0..=299 => format!("{whole} s"),
         300..=3599 => two(whole / 60, "min", whole % 60, "s"),
         3600..=86_399 => two(whole / 3600, "h", whole / 60 % 60, "min"),
@@ -50,10 +49,10 @@ mod tests {
 
     #[test]
     fn durations_read_well() {
-        let all = [0, 312_000, 2 * SECOND, 9_999_999, 80 * SECOND, 305 * SECOND, 4 * 3600 * SECOND]
-            .map(duration);
+        let all = [0, 312, 2_000, 9_999, 80_000, 305_000, 4 * 3_600_000]
+            .map(|millis| duration(Duration::from_millis(millis)));
         assert_eq!(all, ["0 s", "0.312 s", "2 s", "9.999 s", "80 s", "5 min 5 s", "4 h"]);
-        assert_eq!(duration((4 * 86_400 + 6 * 3600 + 1500) * SECOND), "4 d 6 h");
-        assert!(!duration(u64::MAX).is_empty());
+        assert_eq!(duration(Duration::from_secs(102 * 3600 + 1500)), "4 d 6 h");
+        assert!(!duration(Duration::MAX).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{PciAddress, VfName, VfRung};
+use crate::names::{Moment, PciAddress, VfName, VfRung};
 
 use super::{Code, Exit, Finding, Kind, Report, Verdict, not_read, seconds};
 
@@ -22,7 +22,7 @@ pub enum Phase {
     /// Being started since then, microseconds of CLOCK_MONOTONIC.
     Starting {
         #[serde(default)]
-        since_usec: u64,
+        since_usec: Moment,
     },
     /// Asked for, and not waited for: it could not start before this unit has.
     Issued {
@@ -103,11 +103,11 @@ pub struct GuestsReport {
     pub version: Cow<'static, str>,
     /// When ibprov began.
     #[serde(default)]
-    pub started_usec: u64,
+    pub started_usec: Moment,
     /// When the first pass was over.
-    pub ready_usec: Option<u64>,
+    pub ready_usec: Option<Moment>,
     /// When it ended; absent while it waits for VFs.
-    pub finished_usec: Option<u64>,
+    pub finished_usec: Option<Moment>,
     /// Its exit code, once it has ended.
     #[serde(skip)]
     pub exit_code: Option<u8>,
@@ -157,7 +157,7 @@ pub struct GuestReport {
     #[serde(skip_deserializing)]
     pub vfs: Option<Vec<VfState>>,
     /// When it was seen to be up.
-    pub up_usec: Option<u64>,
+    pub up_usec: Option<Moment>,
     #[serde(default)]
     pub origin: String,
 }
@@ -191,13 +191,13 @@ impl GuestsReport {
     }
 
     /// Of a run that has just begun.
-    pub fn new(started_usec: u64) -> Self {
+    pub fn new(started_usec: Moment) -> Self {
         Self { version: Cow::Borrowed(env!("CARGO_PKG_VERSION")), started_usec, ..Self::default() }
     }
 
     /// The run has ended, by a signal or because nothing is left to do.
-    pub fn finish(&mut self, usec: u64) {
-        self.finished_usec = Some(usec);
+    pub fn finish(&mut self, now: Moment) {
+        self.finished_usec = Some(now);
         self.exit_code = Some(self.code());
     }
 
@@ -222,7 +222,7 @@ impl GuestsReport {
             Phase::Issued { why } => format!("started and not waited for: {why}"),
             Phase::Up { already: true } => "is up, and was before".to_owned(),
             Phase::Up { already: false } => {
-                let at = guest.up_usec.unwrap_or_default().saturating_sub(self.started_usec);
+                let at = guest.up_usec.unwrap_or_default().since(self.started_usec);
                 format!("up after {}", seconds(at))
             }
             Phase::Failed { why } => format!("FAILED: {why}"),
@@ -248,7 +248,7 @@ mod tests {
             })
         );
         assert_eq!(json(&right)["reason"], serde_json::Value::Null);
-        let mut report = GuestsReport::new(0);
+        let mut report = GuestsReport::new(Moment::START);
         report.guests.push(GuestReport {
             name: "vm".to_owned(),
             kind: GuestKind::Domain,

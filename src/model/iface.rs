@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,7 +16,7 @@ use super::{
     stack::{Decision, View},
 };
 
-use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber, harmless};
+use crate::names::{Guid, IfName, Mode, Moment, PKey, PciAddress, PortNumber, harmless};
 
 /// An IPoIB interface as it is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -96,15 +97,15 @@ pub struct IfaceReport {
     pub ifindex: u32,
     /// When ibprov began.
     #[serde(default)]
-    pub started_usec: u64,
+    pub started_usec: Moment,
     /// When the settings were as wanted, or could not be made so.
     #[serde(default)]
-    pub settled_usec: u64,
+    pub settled_usec: Moment,
     /// When it decided who brings it up.
     #[serde(default)]
-    pub decided_usec: u64,
+    pub decided_usec: Moment,
     #[serde(default)]
-    pub finished_usec: u64,
+    pub finished_usec: Moment,
     /// Mode, MTU, umcast and P_Key children are as wanted.
     pub configured: bool,
     #[serde(default)]
@@ -225,7 +226,7 @@ pub struct IfaceStepReport {
 
 impl IfaceReport {
     /// Nothing done yet.
-    pub fn blank(netdev: &str, started_usec: u64) -> Self {
+    pub fn blank(netdev: &str, started_usec: Moment) -> Self {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             netdev: netdev.to_owned(),
@@ -301,7 +302,9 @@ impl fmt::Display for IfaceReport {
             lines.push(format!("  do: {}", DeferredSettings::command(&name)));
         }
         lines.extend(self.steps.iter().map(|step| match &step.failure {
-            None => format!("done: {} in {}", step.step, seconds(step.took_usec)),
+            None => {
+                format!("done: {} in {}", step.step, seconds(Duration::from_micros(step.took_usec)))
+            }
             Some(failure) => format!("failed: {}: {failure}", step.step),
         }));
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn that_the_rtnl_lock_was_held_is_a_finding_of_its_own_and_read_back_once() {
-        let mut report = IfaceReport::blank("ib2", 0);
+        let mut report = IfaceReport::blank("ib2", Moment::START);
         report.rtnl_held = true;
         report.failures.push("ib2: set MTU 2044: no answer".to_owned());
         let codes: Vec<Code> = report.to_report().findings.iter().map(|f| f.code).collect();
@@ -332,7 +335,7 @@ mod tests {
 
     #[test]
     fn one_in_use_is_no_failure_and_the_command_is_named() {
-        let mut report = IfaceReport::blank("ib0", 0);
+        let mut report = IfaceReport::blank("ib0", Moment::START);
         let what = "address 10.1.0.1/24".to_owned();
         let uses = vec![Use::Network { netdev: "ib0".to_owned(), what }];
         let steps = vec![IfaceStep::SetMtu { mtu: 1500 }];
@@ -355,7 +358,7 @@ mod tests {
 
     #[test]
     fn one_that_disappeared_is_no_failure_and_keeps_what_was_seen() {
-        let mut report = IfaceReport::blank("ib2", 0);
+        let mut report = IfaceReport::blank("ib2", Moment::START);
         report.failures.push("ib2: set mtu: ENODEV: ib2 disappeared".to_owned());
         assert_eq!(report.judge(), Exit::NotReady.code());
         report.disappeared();

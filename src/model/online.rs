@@ -1,10 +1,11 @@
 //! The report of `ibprov wait-online`: `/run/ibprov/online.json`, and its text.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{LinkState, PhysicalState, Rate, Rung};
+use crate::names::{LinkState, Moment, PhysicalState, Rate, Rung};
 
 use super::{
     Cause, Code, Degraded, Finding, Kind, PortProgress, Report, Severity, Standing, Verdict,
@@ -117,9 +118,9 @@ pub struct OnlineReport {
     pub version: Cow<'static, str>,
     /// When the wait began.
     #[serde(default)]
-    pub started_usec: u64,
+    pub started_usec: Moment,
     #[serde(default)]
-    pub finished_usec: u64,
+    pub finished_usec: Moment,
     /// How long it was to wait, seconds.
     #[serde(default)]
     pub timeout_sec: u64,
@@ -264,7 +265,7 @@ impl OnlineReport {
     }
 
     /// Of a wait that has just begun.
-    pub const fn new(started_usec: u64, timeout_sec: u64, goal: Goal) -> Self {
+    pub const fn new(started_usec: Moment, timeout_sec: u64, goal: Goal) -> Self {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             started_usec,
@@ -279,8 +280,8 @@ impl OnlineReport {
     }
 
     /// It ended with `ports`.
-    pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<Verdict>, usec: u64) {
-        self.finished_usec = usec;
+    pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<Verdict>, now: Moment) {
+        self.finished_usec = now;
         let verdict = || match Standing::worst(ports.iter().map(OnlinePort::standing)) {
             _ if !self.configuration.is_empty() => Verdict::NotReady,
             Some(Standing::Missing) => Verdict::NotReady,
@@ -295,7 +296,7 @@ impl OnlineReport {
 
     /// The sentence that says it all.
     pub fn headline(&self) -> String {
-        let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        let took = seconds(self.finished_usec.since(self.started_usec));
         let waited: Vec<&OnlinePort> =
             self.ports.iter().filter(|p| !p.progress.is_ethernet()).collect();
         let online = waited.iter().filter(|p| p.online).count();
@@ -323,7 +324,6 @@ impl OnlineReport {
     }
 
     fn gave_up(&self) -> bool {
-        let deadline = self.timeout_sec.saturating_mul(1_000_000);
-        self.finished_usec.saturating_sub(self.started_usec) < deadline
+        self.finished_usec.since(self.started_usec) < Duration::from_secs(self.timeout_sec)
     }
 }

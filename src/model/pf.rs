@@ -11,7 +11,7 @@ use super::{
     not_read, seconds,
 };
 use crate::names::{
-    Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, counted, grouped, vf_ranges,
+    Guid, IfName, Moment, PciAddress, RdmaName, VfIndex, VfRung, counted, grouped, vf_ranges,
 };
 
 pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};
@@ -35,8 +35,8 @@ pub struct PfReport {
     pub pf: PciAddress,
     #[serde(skip)]
     pub purpose: Purpose,
-    pub started_usec: u64,
-    pub finished_usec: u64,
+    pub started_usec: Moment,
+    pub finished_usec: Moment,
     #[serde(skip)]
     pub verdict: Verdict,
     /// What stood in the way at the PF itself; in JSON a text, `reason`.
@@ -175,7 +175,7 @@ impl PfReport {
     }
 
     /// The constant head of a report.
-    pub const fn blank(pf: PciAddress, started_usec: u64) -> Self {
+    pub const fn blank(pf: PciAddress, started_usec: Moment) -> Self {
         Self {
             pf,
             purpose: Purpose::Apply,
@@ -192,7 +192,7 @@ impl PfReport {
 
     /// The sentence that says it all.
     pub fn headline(&self) -> String {
-        let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        let took = seconds(self.finished_usec.since(self.started_usec));
         if self.purpose == Purpose::Undo {
             return format!("PF {}: {}", self.pf, self.restored(&took));
         }
@@ -417,6 +417,7 @@ mod tests {
 
     use super::*;
     use crate::model::advice::ToDo;
+    use crate::names::at;
     use crate::show;
 
     fn pf() -> PciAddress {
@@ -435,9 +436,9 @@ mod tests {
 
     #[test]
     fn a_run_whose_turn_never_came_names_who_was_at_work() {
-        let mut report = PfReport::blank(pf(), 0);
+        let mut report = PfReport::blank(pf(), Moment::START);
         report.verdict = Verdict::Failed;
-        report.finished_usec = 16_668_000;
+        report.finished_usec = at(16_668_000);
         report.problem = Some(busy());
         assert_eq!(
             report.headline(),
@@ -455,7 +456,7 @@ mod tests {
             },
         ];
         let done = steps.map(|step| StepDone { step, failure: None });
-        let blank = PfReport { purpose: Purpose::Undo, ..PfReport::blank(pf(), 0) };
+        let blank = PfReport { purpose: Purpose::Undo, ..PfReport::blank(pf(), Moment::START) };
         let mut report = PfReport { steps: done.to_vec(), ..blank.clone() };
         let head = "PF 0000:4b:00.0: 2 of 2 changes of an interrupted run restored after 0.000 s";
         assert_eq!(
@@ -483,7 +484,7 @@ mod tests {
 
     #[test]
     fn what_is_a_value_here_is_a_text_in_json_and_null_for_nothing() {
-        let mut report = PfReport::blank(pf(), 0);
+        let mut report = PfReport::blank(pf(), Moment::START);
         let value = json_of(&report);
         assert_eq!(value["reason"], Value::Null);
         let refused = crate::model::Refusal {
@@ -553,7 +554,7 @@ mod tests {
         let verified = VfOutcome { reached: Some(VfRung::Verified), ..vf.clone() };
         assert_eq!(verified.line(), "VF 3: not as planned");
         // Those that lack the same are one line, and the headline names them.
-        let mut report = PfReport::blank(pf(), 0);
+        let mut report = PfReport::blank(pf(), Moment::START);
         report.verdict = Verdict::Failed;
         let index = |vf| VfIndex::new(vf).expect("index");
         report.vfs = (1..4).map(|at| VfOutcome { vf: index(at), ..vf.clone() }).collect();

@@ -9,8 +9,8 @@ use super::{
     common::opposite, listed,
 };
 use crate::names::{
-    Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
-    grouped, sh,
+    Guid, IfName, LinkLayer, MadPort, ModuleName, Moment, Object, PciAddress, PortNumber, RdmaName,
+    Rung, grouped, sh,
 };
 
 /// What is waited for since some moment, however many of it are still missing.
@@ -40,7 +40,7 @@ pub struct PortProgress {
     /// Its netdev, by the name it has now.
     pub netdev: Option<IfName>,
     /// When udev finished with the netdev, microseconds of CLOCK_MONOTONIC.
-    pub named_usec: Option<u64>,
+    pub named_usec: Option<Moment>,
     /// The highest rung reached; none if the host shows nothing of it.
     pub reached: Option<Rung>,
     /// The rung that is waited for.

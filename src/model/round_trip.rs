@@ -16,15 +16,16 @@ use super::{
     OnlineReport, PortProgress, PortReport, Report, RxeReport, RxeState, Severity, Step,
     StepReport, ToDo, Unresolved, Use, Verdict, WantedChild, WantedInterface,
     advice::Purpose,
-    boot::{Climbed, Moment},
+    boot::{Climbed, TimelineEntry},
     iface::IfaceStepReport,
     online::{Goal, Lack, OnlinePort},
     pf::Outcome,
     read,
 };
 use crate::names::{
-    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, Object, PKey,
-    PciAddress, PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung, Words as _,
+    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, Moment, NetnsMode, Object,
+    PKey, PciAddress, PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung,
+    Words as _, at,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -85,10 +86,14 @@ fn version() -> Any<Cow<'static, str>> {
     text().prop_map(Cow::Owned).boxed()
 }
 
+fn moment() -> Any<Moment> {
+    any::<u64>().prop_map(at).boxed()
+}
+
 fn progress() -> Any<PortProgress> {
     let layer = select(vec![LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]);
     let found = (of(pci()), of(rdma()), of(port()), of(guid()), of(layer), of(netdev()));
-    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>(), any::<[bool; 2]>());
+    let far = (of(moment()), of(rung()), rung(), any::<bool>(), any::<[bool; 2]>());
     (text(), text(), found, far)
         .prop_map(|(expected, why, found, far)| {
             let (pci, rdma, port, guid, link_layer, netdev) = found;
@@ -186,7 +191,7 @@ fn step_report() -> Any<StepReport> {
         (rdma(), netdev()).prop_map(|(name, netdev)| Step::CreateRxe { name, netdev }),
         (netdev(), any::<u32>()).prop_map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }),
     ];
-    (step, any::<u64>(), of(any::<u64>()), of(said()))
+    (step, moment(), of(any::<u64>()), of(said()))
         .prop_map(|(step, started_usec, took_usec, failure)| StepReport {
             step,
             started_usec,
@@ -233,14 +238,14 @@ fn left_out() -> Any<LeftOut> {
     (pci(), reason).prop_map(|(pci, reason)| LeftOut { pci, reason }).boxed()
 }
 
-fn moment() -> Any<Moment> {
+fn timeline_entry() -> Any<TimelineEntry> {
     let climbed = (text(), of(port()), rung()).prop_map(|(expected, port, rung)| Climbed {
         expected: expected.into(),
         port,
         rung,
     });
-    (any::<u64>(), text(), of(climbed))
-        .prop_map(|(usec, text, climbed)| Moment { usec, text, climbed })
+    (moment(), text(), of(climbed))
+        .prop_map(|(usec, text, climbed)| TimelineEntry { usec, text, climbed })
         .boxed()
 }
 
@@ -260,7 +265,7 @@ fn boot_report() -> Any<BootReport> {
     let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict);
     let done = (list(module_report()), list(step_report()), list(port_report()));
     let pfs = (list(outcome), list(unresolved()), list(left_out()), list(rxe()));
-    (head, done, pfs, list(moment()))
+    (head, done, pfs, list(timeline_entry()))
         .prop_map(|(head, done, pfs, timeline)| {
             let (version, kernel, times, forks, verdict) = head;
             let (modules, steps, ports) = done;
@@ -269,8 +274,8 @@ fn boot_report() -> Any<BootReport> {
                 configuration: Vec::new(),
                 version,
                 kernel,
-                started_usec: times[0],
-                finished_usec: times[1],
+                started_usec: at(times[0]),
+                finished_usec: at(times[1]),
                 cpu_usec: times[2],
                 cpu_before_usec: times[3],
                 peak_memory_kib: times[4],
@@ -333,10 +338,10 @@ fn iface_report() -> Any<IfaceReport> {
                 version,
                 netdev,
                 ifindex,
-                started_usec: times[0],
-                settled_usec: times[1],
-                decided_usec: times[2],
-                finished_usec: times[3],
+                started_usec: at(times[0]),
+                settled_usec: at(times[1]),
+                decided_usec: at(times[2]),
+                finished_usec: at(times[3]),
                 configured,
                 wanted,
                 steps,
@@ -362,20 +367,20 @@ fn guests_report() -> Any<GuestsReport> {
     use GuestPhase as G;
     let phase = prop_oneof![
         Just(G::Idle),
-        any::<u64>().prop_map(|since_usec| G::Starting { since_usec }),
+        moment().prop_map(|since_usec| G::Starting { since_usec }),
         text().prop_map(|why| G::Issued { why }),
         any::<bool>().prop_map(|already| G::Up { already }),
         text().prop_map(|why| G::Failed { why }),
     ];
     let kind = select(vec![GuestKind::Domain, GuestKind::Unit]);
     let guest = (text(), kind, of(text()), phase, of(text()), text());
-    let guest = (guest, of(any::<u64>())).prop_map(|(guest, up_usec)| {
+    let guest = (guest, of(moment())).prop_map(|(guest, up_usec)| {
         let (name, kind, uuid, phase, waits, origin) = guest;
         // They are not read back.
         let vfs = None;
         GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin }
     });
-    let times = (any::<u64>(), of(any::<u64>()), of(any::<u64>()));
+    let times = (moment(), of(moment()), of(moment()));
     (version(), times, list(guest), texts())
         .prop_map(|(version, times, guests, would_start)| {
             let (started_usec, ready_usec, finished_usec) = times;
@@ -448,8 +453,8 @@ fn online_report() -> Any<OnlineReport> {
         .prop_map(|(version, times, goal, verdict, ports)| OnlineReport {
             configuration: Vec::new(),
             version,
-            started_usec: times[0],
-            finished_usec: times[1],
+            started_usec: at(times[0]),
+            finished_usec: at(times[1]),
             timeout_sec: times[2],
             goal,
             verdict,

@@ -13,7 +13,7 @@ use super::{
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{
-    Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, PortNumber,
+    Guid, IfName, LinkLayer, ModuleName, ModuleState, Moment, Object, PKey, PciAddress, PortNumber,
     RdmaName, Rung,
 };
 
@@ -226,7 +226,7 @@ pub struct History {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Told {
     /// When, microseconds of the kernel's clock.
-    pub usec: u64,
+    pub usec: Moment,
     /// How long ago.
     pub ago_usec: u64,
     pub text: String,

@@ -60,6 +60,7 @@ mod link;
 mod link_minimum;
 mod machine;
 mod module;
+mod moment;
 mod object;
 mod path_state;
 mod pci;
@@ -79,7 +80,7 @@ mod words;
 
 pub use self::{
     firmware::*, guest::*, guid::*, ifname::*, ipoib::*, lines::*, link::*, link_minimum::*,
-    machine::*, module::*, object::*, path_state::*, pci::*, pkey::*, port::*, rdma::*,
+    machine::*, module::*, moment::*, object::*, path_state::*, pci::*, pkey::*, port::*, rdma::*,
     resource::*, rung::*, terminal::*, units::*, vf::*, vf_naming::*, vf_settings::*, words::*,
 };
 pub use host_number::{HostNumber, NameRule};

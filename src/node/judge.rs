@@ -2,7 +2,6 @@
 //! for the same host.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::ports::JudgedPort;
 use super::{Account, Node, firmware};
@@ -28,7 +27,7 @@ impl<'a> Node<'a> {
         let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
         let vfs = with_vfs.map(|f| (f.address, self.vfs(&mut look, f.address))).collect();
         problems.extend(look.problems);
-        let boot_has = FirstRun::under_way(self.root, clock::monotonic_usec());
+        let boot_has = FirstRun::under_way(self.root, clock::now());
         Account {
             node: self,
             ports: self.ports.iter().map(|port| self.judged(port)).collect(),
@@ -37,9 +36,7 @@ impl<'a> Node<'a> {
             subnet_managers,
             problems,
             vfs,
-            boot_has: boot_has
-                .filter(|_| self.root.is_live())
-                .map(|usec| TimeSpan(Duration::from_micros(usec))),
+            boot_has: boot_has.filter(|_| self.root.is_live()).map(TimeSpan),
             last_boot,
             failed_units,
             guests,

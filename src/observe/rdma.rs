@@ -5,7 +5,7 @@ use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 use super::{Look, udev};
 use crate::config::RxeRow;
 use crate::host::{ReadError, Root, answer, rdma_netlink};
-use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
+use crate::names::{Guid, IfName, LinkLayer, Moment, PortNumber, RdmaName};
 
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub struct NetDev {
     pub ifindex: u32,
     /// udev has finished with it and no rename is pending: the name is final.
     pub named: bool,
-    /// When udev first finished with it, microseconds of CLOCK_MONOTONIC.
-    pub named_usec: Option<u64>,
+    /// When udev first finished with it.
+    pub named_usec: Option<Moment>,
     /// The port GUID in the last 8 bytes of an IPoIB netdev's link-layer address.
     pub guid: Option<Guid>,
 }
@@ -206,7 +206,7 @@ pub(super) fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i
         let guid = look.attribute(&path("address")).and_then(|a| port_guid_of(&a));
         let record = udev::record(look, &name, ifindex);
         let named = udev::is_named(look.root, record.as_ref());
-        let named_usec = record.and_then(|r| r.initialized_usec);
+        let named_usec = record.and_then(|r| r.initialized);
         netdevs.push((dev_port, NetDev { name, ifindex, named, named_usec, guid }));
     }
     netdevs

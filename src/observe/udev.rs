@@ -9,7 +9,7 @@ use super::Look;
 use crate::host::udev_record::{self, Properties, USEC_INITIALIZED};
 use crate::host::{ReadError, Root};
 use crate::model::status::Udev;
-use crate::names::IfName;
+use crate::names::{IfName, Moment};
 
 /// Where udev looks for rules, what counts first (udev(7)).
 const RULE_DIRS: [&str; 5] = [
@@ -59,8 +59,8 @@ pub(super) fn unmasked<const N: usize>(
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// When udevd first finished with it, microseconds of CLOCK_MONOTONIC.
-    pub initialized_usec: Option<u64>,
+    /// When udevd first finished with it.
+    pub initialized: Option<Moment>,
     /// udevd has begun to rename it.
     pub renaming: bool,
 }
@@ -71,10 +71,9 @@ pub(super) fn record(look: &mut Look<'_>, name: &IfName, ifindex: u32) -> Option
     look.note(stored).flatten().map(|properties| meaning(&properties))
 }
 
-/// When udevd first finished with the netdev that has this name and index, microseconds of
-/// CLOCK_MONOTONIC.
-pub fn initialized_usec(root: &Root, name: &IfName, ifindex: u32) -> Option<u64> {
-    record(&mut Look::new(root), name, ifindex)?.initialized_usec
+/// When udevd first finished with the netdev that has this name and index.
+pub fn initialized(root: &Root, name: &IfName, ifindex: u32) -> Option<Moment> {
+    record(&mut Look::new(root), name, ifindex)?.initialized
 }
 
 /// udevd has no event queued or in work.
@@ -103,8 +102,9 @@ pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> Udev {
 }
 
 fn meaning(properties: &Properties) -> Record {
+    let usec = properties.get(USEC_INITIALIZED);
     Record {
-        initialized_usec: properties.get(USEC_INITIALIZED).and_then(|usec| usec.parse().ok()),
+        initialized: usec.and_then(|usec| usec.parse().ok()).map(Moment::from_usec),
         renaming: properties.get("ID_RENAMING").is_some_and(|value| value == "1"),
     }
 }
@@ -112,6 +112,7 @@ fn meaning(properties: &Properties) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::at;
 
     fn record(properties: &[(&str, &str)]) -> Record {
         let owned = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -122,7 +123,7 @@ mod tests {
     fn a_record_tells_time_and_pending_rename() {
         assert_eq!(
             record(&[(USEC_INITIALIZED, "1221000"), ("ID_RENAMING", "1"), ("ID_NET_NAME", "v0")]),
-            Record { initialized_usec: Some(1_221_000), renaming: true }
+            Record { initialized: Some(at(1_221_000)), renaming: true }
         );
         assert_eq!(record(&[(USEC_INITIALIZED, "x"), ("ID_RENAMING", "0")]), Record::default());
     }

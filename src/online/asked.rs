@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
-use super::judge::{SILENCE_USEC, Seen};
+use super::judge::{SILENCE, Seen};
 use crate::ladder::active::Subject;
 use crate::model::PortProgress;
-use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
+use crate::names::{IfName, Moment, PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Observed, PciFunction};
 use crate::workers::{Answer, Client, Failure, Request};
@@ -32,8 +33,8 @@ pub(super) struct Ports {
 
 #[derive(Debug, Default)]
 struct Asked {
-    /// The question that has no answer yet, and since when, microseconds of CLOCK_MONOTONIC.
-    open: Option<(u64, u64)>,
+    /// The question that has no answer yet, and since when.
+    open: Option<(u64, Moment)>,
     last: Option<PortAnswer>,
     /// Why it cannot be asked.
     failure: Option<String>,
@@ -51,7 +52,7 @@ impl Ports {
     }
 
     /// Ask those of `progress` from now on, and no others.
-    pub(super) fn follow(&mut self, progress: &[PortProgress], now: u64) {
+    pub(super) fn follow(&mut self, progress: &[PortProgress], now: Moment) {
         let wanted: Vec<Key> = progress.iter().filter_map(key).collect();
         self.asked.retain(|key, _| wanted.contains(key));
         self.children.retain(|pci, _| wanted.iter().any(|(of, ..)| of == pci));
@@ -64,14 +65,14 @@ impl Ports {
     }
 
     /// Ask every port that owes no answer.
-    pub(super) fn ask(&mut self, now: u64) {
+    pub(super) fn ask(&mut self, now: Moment) {
         let keys: Vec<Key> = self.asked.keys().cloned().collect();
         for key in keys {
             self.ask_one(&key, now);
         }
     }
 
-    fn ask_one(&mut self, key: &Key, now: u64) {
+    fn ask_one(&mut self, key: &Key, now: Moment) {
         let Some(asked) = self.asked.get_mut(key) else { return };
         if asked.open.is_none() && asked.failure.is_none() {
             let (pci, device, port) = key.clone();
@@ -101,21 +102,21 @@ impl Ports {
         }
     }
 
-    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// Until when answers are waited for; `None` if none is to
     /// come.
-    pub(super) fn due(&self, now: u64) -> Option<u64> {
+    pub(super) fn due(&self, now: Moment) -> Option<Moment> {
         let open = self.asked.values().filter_map(|asked| asked.open);
-        open.map(|(_, since)| since + SILENCE_USEC).filter(|until| *until > now).min()
+        open.map(|(_, since)| since + SILENCE).filter(|until| *until > now).min()
     }
 
     /// What is known of `port`.
-    pub(super) fn seen(&self, port: &PortProgress, observed: &Observed, now: u64) -> Seen {
+    pub(super) fn seen(&self, port: &PortProgress, observed: &Observed, now: Moment) -> Seen {
         let asked = key(port).and_then(|key| self.asked.get(&key));
         let function = observed.functions.iter().find(|f| Some(f.address) == port.pci);
         let waits = asked.and_then(|asked| asked.open);
         Seen {
             answer: asked.and_then(|a| a.last.clone()),
-            silent_usec: waits.map_or(0, |(_, since)| now.saturating_sub(since)),
+            silent: waits.map(|(_, since)| now.since(since)).unwrap_or_default(),
             cannot_ask: asked.and_then(|a| a.failure.clone()),
             subject: Subject {
                 pci: port.pci,
@@ -159,7 +160,7 @@ pub(super) struct Netdevs {
     /// Questions without an answer, each with the netdev whose carrier it is for;
     /// without one: for the addresses.
     open: BTreeMap<u64, Option<IfName>>,
-    since: u64,
+    since: Moment,
     /// Something has happened since the questions were asked.
     is_stale: bool,
     carriers: BTreeMap<IfName, bool>,
@@ -173,7 +174,7 @@ impl Netdevs {
             start,
             child: None,
             open: BTreeMap::new(),
-            since: 0,
+            since: Moment::START,
             is_stale: false,
             carriers: BTreeMap::new(),
             addresses: None,
@@ -183,7 +184,7 @@ impl Netdevs {
 
     /// Ask about these netdevs, and no others. While answers are owed, they are asked
     /// about once more when the answers have come.
-    pub(super) fn ask(&mut self, netdevs: Vec<IfName>, now: u64) {
+    pub(super) fn ask(&mut self, netdevs: Vec<IfName>, now: Moment) {
         self.carriers.retain(|known, _| netdevs.contains(known));
         if !self.open.is_empty() {
             self.is_stale = true;
@@ -229,16 +230,16 @@ impl Netdevs {
         }
     }
 
-    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// Until when answers are waited for; `None` if none is to
     /// come.
-    pub(super) fn due(&self, now: u64) -> Option<u64> {
-        let until = self.since + SILENCE_USEC;
+    pub(super) fn due(&self, now: Moment) -> Option<Moment> {
+        let until = self.since + SILENCE;
         (!self.open.is_empty() && until > now).then_some(until)
     }
 
-    /// For how long answers have been owed, microseconds; 0 if none is.
-    pub(super) fn silent_usec(&self, now: u64) -> u64 {
-        if self.open.is_empty() { 0 } else { now.saturating_sub(self.since).max(1) }
+    /// For how long answers have been owed; zero if none is.
+    pub(super) fn silent(&self, now: Moment) -> Duration {
+        if self.open.is_empty() { Duration::ZERO } else { now.since(self.since) }
     }
 
     /// Whether the netdev has carrier, if that is known.

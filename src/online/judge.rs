@@ -1,6 +1,7 @@
 //! What an expected port still lacks to be online, and what that means.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::ladder::active::{self, Subject};
 use crate::ladder::roce::{self, Roce};
@@ -8,7 +9,7 @@ use crate::model::{
     Advice, Awaited, Cause, NetDevState, PortProgress, ToDo,
     online::{Goal, Lack},
 };
-use crate::names::{IfName, PortNumber, Rung, sh};
+use crate::names::{IfName, Moment, PortNumber, Rung, sh};
 use crate::observe::link::PortAnswer;
 
 /// What is known of a port beyond its ladder up to `named`.
@@ -16,17 +17,16 @@ use crate::observe::link::PortAnswer;
 pub struct Seen {
     /// What the port last answered.
     pub answer: Option<PortAnswer>,
-    /// For how long it has owed an answer, microseconds; 0 if it owes none.
-    pub silent_usec: u64,
+    /// For how long it has owed an answer; zero if it owes none.
+    pub silent: Duration,
     /// Why it cannot be asked.
     pub cannot_ask: Option<String>,
     /// The port; beside it is another one that is waited for.
     pub subject: Subject,
     /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
-    /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
-    /// they are not.
-    pub netdev_silent_usec: u64,
+    /// For how long its netdev's carrier or addresses have been owed; zero if they are not.
+    pub netdev_silent: Duration,
     /// The port has a GID of type RoCE v2 for an address that a peer can use; read of a port in
     /// Ethernet mode only.
     pub has_gid: bool,
@@ -36,8 +36,8 @@ pub struct Seen {
     pub owner: Option<String>,
 }
 
-/// Who has not answered for so long is told of, microseconds.
-pub const SILENCE_USEC: u64 = 3_000_000;
+/// Who has not answered for so long is told of.
+pub const SILENCE: Duration = Duration::from_secs(3);
 
 /// What a port lacks, and if it lacks nothing, how often its link has gone down.
 pub type LastSeen = (Option<Lack>, Option<u64>);
@@ -46,18 +46,18 @@ pub type LastSeen = (Option<Lack>, Option<u64>);
 /// `since`: what was seen of each port before. One that lacks nothing lacks stability until it has
 /// lacked nothing for `stable_sec`, its link up all the time.
 pub fn lasting(
-    since: &mut BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, u64)>,
+    since: &mut BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, Moment)>,
     port: &PortProgress,
     stable_sec: u64,
     (lack, downed): LastSeen,
-    now: u64,
+    now: Moment,
 ) -> (Option<Lack>, Option<u64>) {
     let seen = (lack, downed.filter(|_| lack.is_none()));
     let since = since.entry((port.awaited(), port.port)).or_insert((seen, now));
     if since.0 != seen {
         *since = (seen, now);
     }
-    let for_sec = now.saturating_sub(since.1) / 1_000_000;
+    let for_sec = now.since(since.1).as_secs();
     let is_short = !port.is_ethernet() && for_sec < stable_sec;
     let lack = lack.or_else(|| is_short.then_some(Lack::Stable));
     (lack, lack.map(|_| for_sec))
@@ -73,7 +73,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
     }
     if goal.rung >= Rung::Link {
         // What was said before the silence may not be so any more.
-        let fresh = seen.answer.as_ref().filter(|_| seen.silent_usec < SILENCE_USEC);
+        let fresh = seen.answer.as_ref().filter(|_| seen.silent < SILENCE);
         let Some(answer) = fresh else { return Some(Lack::Answer) };
         let link = &answer.link;
         if port.must_be_ethernet {
@@ -114,7 +114,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
 
 /// What was said of the netdev before a silence may not be so any more.
 fn is_fresh(seen: &Seen) -> bool {
-    seen.netdev_silent_usec < SILENCE_USEC
+    seen.netdev_silent < SILENCE
 }
 
 /// What to say of a port that lacks `lack`, which is no rung below `link`.
@@ -166,23 +166,23 @@ fn silence(seen: &Seen, netdev: &str) -> Cause {
     if let Some(why) = &seen.cannot_ask {
         return Cause::waiting(format!("cannot query the state of the port: {why}"), []);
     }
-    if seen.silent_usec < SILENCE_USEC && !is_fresh(seen) {
+    if seen.silent < SILENCE && !is_fresh(seen) {
         let text = format!(
             "the kernel has not reported the state of {netdev} for {} s: a process holds the RTNL lock",
-            seen.netdev_silent_usec / 1_000_000
+            seen.netdev_silent.as_secs()
         );
         let hangs = "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs";
         return Cause::waiting(text, [Advice::look(hangs)]);
     }
-    if seen.silent_usec < SILENCE_USEC && seen.answer.is_some() {
+    if seen.silent < SILENCE && seen.answer.is_some() {
         return Cause::waiting(format!("querying the kernel for the state of {netdev}"), []);
     }
-    if seen.silent_usec < SILENCE_USEC {
+    if seen.silent < SILENCE {
         return Cause::waiting("querying the driver for the state of the port", []);
     }
-    let silent_sec = seen.silent_usec / 1_000_000;
+    let silent = seen.silent.as_secs();
     Cause::waiting(
-        format!("the driver has not reported the state of the port for {silent_sec} s"),
+        format!("the driver has not reported the state of the port for {silent} s"),
         [
             Advice::look("the adapter or its firmware hangs: see dmesg for the PCI address"),
             Advice::now("power cycle the adapter"),
@@ -205,7 +205,7 @@ fn owner_advice(seen: &Seen, netdev: Option<&IfName>, verb: &str) -> ToDo {
 mod tests {
     use super::*;
     use crate::model::hardware::Link;
-    use crate::names::{IsVf, LinkLayer, LinkState, PhysicalState, Policy};
+    use crate::names::{IsVf, LinkLayer, LinkState, PhysicalState, Policy, at};
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {
@@ -241,8 +241,9 @@ mod tests {
     #[test]
     fn a_link_that_went_down_between_two_looks_is_not_stable() {
         let (port, mut since) = (port(Rung::Named), BTreeMap::new());
-        let mut look =
-            |sec: u64, lack, downed| lasting(&mut since, &port, 5, (lack, downed), sec * 1_000_000);
+        let mut look = |sec: u64, lack, downed| {
+            lasting(&mut since, &port, 5, (lack, downed), at(sec * 1_000_000))
+        };
         let unstable = |for_sec| (Some(Lack::Stable), Some(for_sec));
         assert_eq!(look(10, Some(Lack::Link), Some(3)), (Some(Lack::Link), Some(0)));
         // A count that changes while the link is down is no news.
@@ -284,14 +285,14 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_rtnl_lock_too_long_is_not_known() {
-        let silent = Seen { netdev_silent_usec: 4_000_000, ..seen("ACTIVE", "LinkUp", 5) };
+        let silent = Seen { netdev_silent: Duration::from_secs(4), ..seen("ACTIVE", "LinkUp", 5) };
         let (lack, text) = says(&silent);
         assert_eq!(lack, Lack::Answer.word());
         assert_eq!(
             text,
             "the kernel has not reported the state of ib0 for 4 s: a process holds the RTNL lock"
         );
-        let asked = Seen { netdev_silent_usec: 1, ..seen("ACTIVE", "LinkUp", 5) };
+        let asked = Seen { netdev_silent: Duration::from_micros(1), ..seen("ACTIVE", "LinkUp", 5) };
         assert_eq!(super::lack(&port(Rung::Named), &asked, ACTIVE), None);
     }
 
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn who_does_not_answer_is_told_of() {
-        let silent = Seen { silent_usec: 7_200_000, ..Seen::default() };
+        let silent = Seen { silent: Duration::from_millis(7200), ..Seen::default() };
         assert!(says(&silent).1.contains("for 7 s"), "{}", says(&silent).1);
     }
 }

@@ -31,7 +31,7 @@ use crate::model::{
     online::{Goal, Lack, OnlinePort},
     port_span,
 };
-use crate::names::{IfName, LinkLayer, ModuleName, Object, PortNumber, Rung, Target};
+use crate::names::{IfName, LinkLayer, ModuleName, Moment, Object, PortNumber, Rung, Target};
 use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::denied_modules;
 use crate::plan::settings::{Children, judge_settings};
@@ -40,7 +40,7 @@ use crate::workers::Client;
 use crate::workers::products::Products;
 
 use judge::{LastSeen, lasting};
-pub use judge::{SILENCE_USEC, Seen, lack, words};
+pub use judge::{SILENCE, Seen, lack, words};
 
 /// What to wait for, and how long.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Wanted {
     /// How far each has to come.
     pub goal: Goal,
     /// For how long to wait.
-    pub deadline: Duration,
+    pub timeout: Duration,
     /// Who wants a netdev of IPoIB, where ib_ipoib is denied.
     pub wants_ipoib: Option<String>,
     /// The errors of the configuration for which a port may not be waited for.
@@ -61,10 +61,10 @@ pub struct Wanted {
 /// of the kernel tells of that: see [`crate::host`]'s `link_events`. Since Linux
 /// 6.14 its log does ("Port: 1 Link ACTIVE", `ib_cache_update()`), which is
 /// listened to; so is the carrier. One question is four firmware queries.
-const ASK_EVERY_USEC: u64 = 1_000_000;
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often everything is looked at although nothing was heard.
-const LOOK_EVERY_USEC: u64 = 5_000_000;
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A wait that goes on.
 struct Waiting<'a> {
@@ -81,16 +81,16 @@ struct Waiting<'a> {
     due: Due,
     is_stopped: bool,
     /// What each port lacks, how often its link had gone down, and since when that is seen.
-    since: BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, u64)>,
+    since: BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, Moment)>,
     report: OnlineReport,
 }
 
-/// When what is seen is worth another look, microseconds of CLOCK_MONOTONIC.
+/// When what is seen is worth another look.
 #[derive(Debug, Default)]
 struct Due {
-    look: u64,
-    ports: u64,
-    netdevs: u64,
+    look: Moment,
+    ports: Moment,
+    netdevs: Moment,
 }
 
 /// What a turn came to.
@@ -99,7 +99,7 @@ enum Next {
     /// The end, by force or with what became of the ports.
     End(Vec<OnlinePort>, Option<Verdict>),
     /// Wait for what may change something, until then at the latest.
-    Wait(u64),
+    Wait(Moment),
 }
 
 /// Wait. Always gives a report; never outlasts the deadline.
@@ -107,7 +107,7 @@ enum Next {
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
 pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<OnlineReport> {
-    let started = clock::monotonic_usec();
+    let started = clock::now();
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::outcomes_dir(state::PORTS);
     if let Err(e) = &outcomes {
@@ -119,16 +119,16 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let start: Start = Rc::new(|| Client::live().patient());
     let mut waiting = Waiting::new(config, wanted, root, &start, started);
     waiting.report.problems.append(&mut events.problems);
-    let deadline = started + clock::usec(wanted.deadline);
+    let deadline = started + wanted.timeout;
     loop {
-        match waiting.turn(clock::monotonic_usec(), deadline) {
+        match waiting.turn(clock::now(), deadline) {
             Next::End(ports, forced) => {
-                waiting.finish(ports, forced, clock::monotonic_usec());
+                waiting.finish(ports, forced, clock::now());
                 return Ok(waiting.report);
             }
             Next::Wait(until) => {
                 let happened = events.wait_also(until, waiting.answers_come())?;
-                waiting.learn(&happened, clock::monotonic_usec());
+                waiting.learn(&happened, clock::now());
             }
         }
     }
@@ -145,9 +145,9 @@ impl<'a> Waiting<'a> {
         wanted: &'a Wanted,
         root: &'a Root,
         start: &Start,
-        started: u64,
+        started: Moment,
     ) -> Self {
-        let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
+        let mut report = OnlineReport::new(started, wanted.timeout.as_secs(), wanted.goal);
         report.configuration.clone_from(&wanted.errors);
         let mut facts = KernelLogFacts::default();
         facts.wants_ipoib.clone_from(&wanted.wants_ipoib);
@@ -170,14 +170,14 @@ impl<'a> Waiting<'a> {
     }
 
     /// Look at what is due, ask about it, and judge what is known.
-    fn turn(&mut self, now: u64, deadline: u64) -> Next {
+    fn turn(&mut self, now: Moment, deadline: Moment) -> Next {
         if now >= self.due.look {
             let load = self.config.modules.load.iter().cloned();
             let modules: Vec<ModuleName> = load.chain(driver_modules()).collect();
             self.observed = self.observer.look(&modules, &self.heard.devices);
             self.facts.modules = denied_modules(self.config, &self.rules, &self.observed);
             self.products.learn(&mut self.observed, now);
-            self.due.look = now + LOOK_EVERY_USEC;
+            self.due.look = now + LOOK_EVERY;
         }
         let progress = self.progress();
         // Who asks nothing must not be woken for it.
@@ -186,12 +186,12 @@ impl<'a> Waiting<'a> {
             self.ports.follow(&progress, now);
             if now >= self.due.ports {
                 self.ports.ask(now);
-                self.due.ports = now + LOOK_EVERY_USEC;
+                self.due.ports = now + LOOK_EVERY;
             }
         }
         if now >= self.due.netdevs || self.netdevs.is_stale() {
             self.netdevs.ask(self.netdevs_of(&progress), now);
-            self.due.netdevs = now + LOOK_EVERY_USEC;
+            self.due.netdevs = now + LOOK_EVERY;
         }
         let complete = self.is_complete();
         let states = self.judge(&progress, complete, now);
@@ -208,7 +208,7 @@ impl<'a> Waiting<'a> {
             )
         };
         if states.iter().any(lacks_link) {
-            self.due.ports = self.due.ports.min(now + ASK_EVERY_USEC);
+            self.due.ports = self.due.ports.min(now + ASK_EVERY);
         }
         // What the ports answered last may not be so any more where something was heard since, and
         // who is online is told with its addresses, if those can be had.
@@ -227,9 +227,9 @@ impl<'a> Waiting<'a> {
         let ports = asks.then_some(self.due.ports);
         // That time has passed is no event.
         let is_short = states.iter().any(|state| state.lack == Some(Lack::Stable));
-        let stable = is_short.then_some(now + ASK_EVERY_USEC);
+        let stable = is_short.then_some(now + ASK_EVERY);
         let sooner = ports.into_iter().chain(answers).chain(products).chain(stable);
-        Next::Wait(sooner.fold(until, u64::min))
+        Next::Wait(sooner.fold(until, Moment::min))
     }
 
     /// What can be read when an answer has come.
@@ -241,20 +241,20 @@ impl<'a> Waiting<'a> {
     }
 
     /// Take in what has happened, and the answers that have come.
-    fn learn(&mut self, happened: &Happened, now: u64) {
+    fn learn(&mut self, happened: &Happened, now: Moment) {
         self.is_stopped |= happened.stop;
         self.ports.take_answers();
         self.netdevs.take_answers();
         let to_devices = happened.to_devices();
         if self.products.take(now) || happened.links || happened.files || to_devices {
-            self.due.look = 0;
+            self.due.look = Moment::START;
         }
         // A netdev that has got its name is asked about for the first time.
         if happened.links || to_devices {
-            self.due.netdevs = 0;
+            self.due.netdevs = Moment::START;
         }
         if happened.links || self.tells_of_a_port(happened) {
-            self.due.ports = 0;
+            self.due.ports = Moment::START;
         }
         self.heard.learn(happened, &mut self.facts);
     }
@@ -368,7 +368,7 @@ impl<'a> Waiting<'a> {
             && target::all_is_there(self.expectation(), &self.observed)
     }
 
-    fn judge(&mut self, progress: &[PortProgress], complete: bool, now: u64) -> Vec<OnlinePort> {
+    fn judge(&mut self, progress: &[PortProgress], complete: bool, now: Moment) -> Vec<OnlinePort> {
         if let Some(problem) = self.netdevs.problem.take()
             && !self.report.problems.contains(&problem)
         {
@@ -389,14 +389,14 @@ impl<'a> Waiting<'a> {
     }
 
     /// A soft RoCE device, of which no port is to be asked.
-    fn judge_soft(&mut self, report: &RxeReport, now: u64) -> OnlinePort {
+    fn judge_soft(&mut self, report: &RxeReport, now: Moment) -> OnlinePort {
         let root = self.observer.root();
         let netdev = report.netdev.as_ref().filter(|_| report.state == RxeState::Present);
         let addresses = netdev.and_then(|name| self.addresses(name, ifindex(root, name)?));
         let known = soft_roce::Known {
             carrier: netdev.and_then(|name| self.netdevs.carrier(name)),
             addresses: addresses.as_deref(),
-            is_silent: self.netdevs.silent_usec(now) >= SILENCE_USEC,
+            is_silent: self.netdevs.silent(now) >= SILENCE,
         };
         let (lack, cause) = soft_roce::lack(report, root, known, self.wanted.goal).unzip();
         let mut progress = soft_roce::progress(report, lack, self.wanted.goal);
@@ -442,12 +442,12 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    fn judge_one(&mut self, port: &PortProgress, complete: bool, now: u64) -> OnlinePort {
+    fn judge_one(&mut self, port: &PortProgress, complete: bool, now: Moment) -> OnlinePort {
         let root = self.observer.root();
         let mut seen = self.ports.seen(port, &self.observed, now);
         if let Some((name, ifindex)) = self.netdev(port) {
             seen.netdev = Some(observe::link::netdev(root, &name, self.netdevs.carrier(&name)));
-            seen.netdev_silent_usec = self.netdevs.silent_usec(now);
+            seen.netdev_silent = self.netdevs.silent(now);
             seen.addresses = self.addresses(&name, ifindex);
             seen.owner = KNOWN.owner(root, &name, ifindex);
         }
@@ -537,7 +537,7 @@ impl<'a> Waiting<'a> {
         systemd::tell_status(&line);
     }
 
-    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<Verdict>, now: u64) {
+    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<Verdict>, now: Moment) {
         self.report.problems.extend(self.observed.problems.iter().cloned());
         self.report.finish(states, forced, now);
         // Who reads along has them in the report.

@@ -4,6 +4,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tree that is looked at changes with time")]
 
+use std::time::Duration;
+
 use std::cell::RefCell;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -17,7 +19,7 @@ use super::*;
 use crate::host::testing::tree;
 use crate::host::{KernelLine, UdevEvent};
 use crate::model::Link;
-use crate::names::{LinkState, PhysicalState};
+use crate::names::{LinkState, Moment, PhysicalState, usec};
 use crate::observe::link::PortAnswer;
 use crate::workers::{Answer, Request};
 
@@ -317,7 +319,7 @@ fn pass(world: &RefCell<State>, dir: &Path, until: u64) -> Happened {
             let text = format!("mlx5_{number}: Port: 1 Link {word}");
             state.tell(&text);
             if state.story.logs {
-                happened.kernel.push(KernelLine { usec: now, level: 6, text });
+                happened.kernel.push(KernelLine { at: Moment::from_usec(now), level: 6, text });
             }
         }
     }
@@ -342,7 +344,7 @@ fn is_good(story: &Story) -> Result<(), String> {
     let wanted = Wanted {
         targets: if story.is_named { targets } else { Vec::new() },
         goal: story.goal,
-        deadline: Duration::from_secs(story.timeout_sec),
+        timeout: Duration::from_secs(story.timeout_sec),
         wants_ipoib: None,
         errors: Vec::new(),
     };
@@ -364,18 +366,19 @@ fn is_good(story: &Story) -> Result<(), String> {
         state.unread.push(Vec::new());
         Client::over(ours).patient()
     });
-    let mut waiting = Waiting::new(&config, &wanted, &root, &start, BEGIN);
-    let deadline = BEGIN + clock::usec(wanted.deadline);
+    let begin = Moment::from_usec(BEGIN);
+    let mut waiting = Waiting::new(&config, &wanted, &root, &start, begin);
+    let deadline = begin + wanted.timeout;
     let told = || world.borrow().told.concat();
     for _turn in 0..2_000 {
-        let now = world.borrow().now;
+        let now = Moment::from_usec(world.borrow().now);
         match waiting.turn(now, deadline) {
             Next::Wait(until) => {
                 if waiting.is_stopped || now >= deadline || until > deadline || until <= now {
-                    return Err(format!("at {now} it waits until {until}:{}", told()));
+                    return Err(format!("at {now:?} it waits until {until:?}:{}", told()));
                 }
-                let happened = pass(&world, dir.path(), until);
-                waiting.learn(&happened, world.borrow().now);
+                let happened = pass(&world, dir.path(), until.usec());
+                waiting.learn(&happened, Moment::from_usec(world.borrow().now));
             }
             Next::End(ports, forced) => {
                 waiting.finish(ports, forced, now);
@@ -385,7 +388,7 @@ fn is_good(story: &Story) -> Result<(), String> {
                 state.tell(&format!("it ends: {}: {lines:#?}", waiting.report.headline()));
                 let told = state.told.concat();
                 return state
-                    .judge(&waiting.report, deadline)
+                    .judge(&waiting.report, deadline.usec())
                     .map_err(|why| format!("{why}:{told}"));
             }
         }
@@ -408,7 +411,7 @@ impl State {
         let cards: Vec<&Card> = self.story.cards.iter().filter(is_meant).collect();
         let longest = self.story.latencies.iter().flatten().max().copied().unwrap_or_default();
         // What was seen last may be as old as this.
-        let oldest = now.saturating_sub(LOOK_EVERY_USEC + longest).max(BEGIN);
+        let oldest = now.saturating_sub(usec(LOOK_EVERY) + longest).max(BEGIN);
         let times: Vec<u64> = cards.iter().flat_map(|card| card.times()).collect();
         let moments = || {
             let within = times.iter().copied().filter(|at| (oldest..=now).contains(at));
@@ -416,7 +419,7 @@ impl State {
         };
         // For so long all is as it is, and after so long that had to be seen.
         let last = times.iter().copied().filter(|at| *at <= now).max().unwrap_or(BEGIN);
-        let quiet = [longest * 2, ASK_EVERY_USEC * 2, goal.stable_sec * SEC].iter().sum::<u64>();
+        let quiet = [longest * 2, usec(ASK_EVERY) * 2, goal.stable_sec * SEC].iter().sum::<u64>();
         let answers = self.story.latencies.iter().all(Option::is_some) && longest < SEC;
         let is_quiet = answers && now > last.max(BEGIN) + quiet;
         if report.verdict == Verdict::Ready {
@@ -436,7 +439,7 @@ impl State {
                 // Without a line of the kernel it is seen when the port is asked again; and no answer
                 // is awaited beyond the deadline.
                 let is_heard = self.story.logs && now < deadline;
-                let unheard = if is_heard { 0 } else { ASK_EVERY_USEC + longest };
+                let unheard = if is_heard { 0 } else { usec(ASK_EVERY) + longest };
                 let seen = now.saturating_sub(unheard);
                 let is_lost = |since| is_asked && card.downed(seen) > card.downed(since);
                 if stable > 0 && (!is_long_enough || is_lost(now - stable)) {

@@ -388,7 +388,7 @@ mod tests {
     use crate::model::advice::ToDo;
     use crate::model::iface::DeferredSettings;
     use crate::model::node::Standing;
-    use crate::names::PKey;
+    use crate::names::{Moment, PKey};
     use crate::observe::Observed;
     use crate::observe::ipoib::{Interface, StackChild};
 
@@ -483,7 +483,7 @@ mod tests {
         // Its first setting in this boot interrupts its traffic as any other.
         assert_eq!(to_be_asked(&config(1500), &seen), [(3, name.clone())]);
         assert_eq!(settings(&config(1500), &seen, &name), OPEN);
-        let blank = IfaceReport::blank("ib0", 0);
+        let blank = IfaceReport::blank("ib0", Moment::START);
         let before = IfaceReport { configured: true, was_set: true, ifindex: 3, ..blank };
         seen.outcomes.insert(3, before.clone());
         assert_eq!(to_be_asked(&config(2044), &seen), []);
@@ -535,7 +535,8 @@ mod tests {
         let refused = vec![Some(Code::SettingRefused); 2];
         assert_eq!(codes(&seen, 65520), refused);
         let failures = vec!["ib0: connected mode is configured".to_owned(), "ib0: MTU".to_owned()];
-        seen.outcomes.insert(3, IfaceReport { failures, ..IfaceReport::blank("ib0", 0) });
+        seen.outcomes
+            .insert(3, IfaceReport { failures, ..IfaceReport::blank("ib0", Moment::START) });
         assert_eq!(codes(&seen, 65520), refused);
         // What is left because of its use is said beside that.
         seen.outcomes.clear();
@@ -651,7 +652,7 @@ mod tests {
         };
         let ready = (Some(Rung::Configured), None);
         assert_eq!(judged(&seen, Children::Counted), ready, "its run is still to come");
-        let mut outcome = IfaceReport::blank("ib0.8001", 0);
+        let mut outcome = IfaceReport::blank("ib0.8001", Moment::START);
         outcome.failures.push("ib0.8001: umcast: EBUSY".to_owned());
         seen.outcomes.insert(7, outcome);
         let name: IfName = "ib0.8001".parse().expect("name");
@@ -703,7 +704,7 @@ mod tests {
         };
         assert_eq!(look(None), OPEN);
         let after = |change: &dyn Fn(&mut IfaceReport)| {
-            let mut outcome = IfaceReport::blank("ib0", 0);
+            let mut outcome = IfaceReport::blank("ib0", Moment::START);
             outcome.ifindex = 3;
             change(&mut outcome);
             let text = outcome.to_report().to_json().expect("JSON");

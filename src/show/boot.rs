@@ -1,5 +1,7 @@
 //! The text of `ibprov boot`.
 
+use std::time::Duration;
+
 use super::screen::Screen;
 use super::{advice, screen};
 use crate::model::Cause;
@@ -54,12 +56,11 @@ pub fn text(report: &BootReport, screen: Screen) -> String {
     if !report.timeline.is_empty() {
         lines.push("timeline of boot:".to_owned());
     }
-    for moment in report.timeline.iter().take(TIMELINE_LINES) {
-        let (sign, off) = match moment.usec.checked_sub(report.started_usec) {
-            Some(after) => ('+', after),
-            None => ('-', report.started_usec - moment.usec),
-        };
-        lines.push(format!("{sign}{:>10}  {}", seconds(off), moment.text));
+    for entry in report.timeline.iter().take(TIMELINE_LINES) {
+        let (at, started) = (entry.usec, report.started_usec);
+        let sign = if at < started { '-' } else { '+' };
+        let off = at.max(started).since(at.min(started));
+        lines.push(format!("{sign}{:>10}  {}", seconds(off), entry.text));
     }
     if let Some(more @ 1..) = report.timeline.len().checked_sub(TIMELINE_LINES) {
         lines.push(format!("... and {more} more in /run/ibprov/boot.json"));
@@ -69,11 +70,12 @@ pub fn text(report: &BootReport, screen: Screen) -> String {
 
 impl StepReport {
     fn line(&self) -> String {
-        match (self.took_usec, &self.failure) {
+        let took = self.took_usec.map(|usec| seconds(Duration::from_micros(usec)));
+        match (took, &self.failure) {
             (None, _) => format!("still running: {}", self.step),
-            (Some(took), None) => format!("changed by ibprov: {} in {}", self.step, seconds(took)),
+            (Some(took), None) => format!("changed by ibprov: {} in {took}", self.step),
             (Some(took), Some(failure)) => {
-                format!("failed: {} after {}: {failure}", self.step, seconds(took))
+                format!("failed: {} after {took}: {failure}", self.step)
             }
         }
     }
@@ -86,9 +88,9 @@ mod tests {
     use super::*;
     use crate::model::PortProgress;
     use crate::model::advice::Advice;
-    use crate::model::boot::{Climbed, Moment, PortReport, Step, blank};
+    use crate::model::boot::{Climbed, PortReport, Step, TimelineEntry, blank};
     use crate::model::common::Verdict;
-    use crate::names::{LinkLayer, PortNumber, Rung};
+    use crate::names::{LinkLayer, PortNumber, Rung, at};
 
     fn port(reached: Rung) -> PortReport {
         let progress = PortProgress {
@@ -126,13 +128,17 @@ mod tests {
 
     fn report(verdict: Verdict, ports: Vec<PortReport>) -> BootReport {
         BootReport {
-            finished_usec: 7_312_000,
+            finished_usec: at(7_312_000),
             verdict,
             ports,
             timeline: vec![
-                Moment { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
-                Moment {
-                    usec: 5_312_000,
+                TimelineEntry {
+                    usec: at(4_900_000),
+                    text: "ib0 was there".to_owned(),
+                    climbed: None,
+                },
+                TimelineEntry {
+                    usec: at(5_312_000),
                     text: "mlx5_0/1: named as ib0".to_owned(),
                     climbed: Some(Climbed {
                         expected: "0000:4b:00.0".into(),
@@ -141,7 +147,7 @@ mod tests {
                     }),
                 },
             ],
-            ..blank(5_000_000)
+            ..blank(at(5_000_000))
         }
     }
 
@@ -163,7 +169,7 @@ mod tests {
         let mut report = report(Verdict::Exceptions, vec![port(Rung::Rdma)]);
         report.steps.push(StepReport {
             step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
-            started_usec: 5_100_000,
+            started_usec: at(5_100_000),
             took_usec: Some(90_000),
             failure: None,
         });
@@ -184,7 +190,7 @@ mod tests {
     #[test]
     fn a_long_timeline_is_cut() {
         let mut report = report(Verdict::Ready, Vec::new());
-        let moment = Moment { usec: 5_000_000, text: "x".to_owned(), climbed: None };
+        let moment = TimelineEntry { usec: at(5_000_000), text: "x".to_owned(), climbed: None };
         report.timeline = vec![moment; 43];
         let text = text(&report, Screen::default());
         assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);

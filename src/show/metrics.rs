@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use strum::VariantArray as _;
 
@@ -10,7 +11,7 @@ use crate::model::boot::{BootReport, PortReport};
 use crate::model::common::{Finding, SCHEMA, Verdict};
 use crate::model::guests::{GuestsReport, PhaseWord};
 use crate::model::status::{Hca, Role, Status};
-use crate::names::{LinkLayer, PciAddress, Rung, mark};
+use crate::names::{LinkLayer, Moment, PciAddress, Rung, mark};
 
 /// What the configuration of a node comes to, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,13 +113,13 @@ fn escaped(value: &str) -> String {
     })
 }
 
-/// A time, by its microseconds.
+/// A time, to the microsecond.
 #[derive(Clone, Copy)]
-struct Seconds(u64);
+struct Seconds(Duration);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+        write!(f, "{}.{:06}", self.0.as_secs(), self.0.subsec_micros())
     }
 }
 
@@ -262,7 +263,7 @@ impl Metrics {
         }
         self.family("boot_verdict", "1 for the verdict on the boot, 0 for the others.", &verdicts);
         let help = "How long ibprov boot took.";
-        let took = boot.finished_usec.saturating_sub(boot.started_usec);
+        let took = boot.finished_usec.since(boot.started_usec);
         self.family("boot_duration_seconds", help, &Family::of(Seconds(took)));
         let waited: Vec<&PortReport> =
             boot.ports.iter().filter(|port| !port.progress.is_ethernet()).collect();
@@ -272,7 +273,7 @@ impl Metrics {
         let help = "The ports that were ready at the end of the boot.";
         self.family("boot_ports_ready", help, &Family::of(ready));
         let mut reached = Family::default();
-        for (usec, climbed) in
+        for (at, climbed) in
             boot.timeline.iter().filter_map(|moment| Some((moment.usec, moment.climbed.as_ref()?)))
         {
             let of_it = |port: &&PortReport| port.progress.expected == climbed.expected;
@@ -291,7 +292,7 @@ impl Metrics {
                 ("port", &number),
                 ("state", climbed.rung.word()),
             ];
-            reached.add(&labels, Seconds(usec));
+            reached.add(&labels, Seconds(at.since(Moment::START)));
         }
         let help = "When the boot first saw the port in the state, since the start of the kernel.";
         self.family("boot_port_state_seconds", help, &reached);
@@ -322,7 +323,7 @@ fn findings(findings: &[Finding]) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::boot::{Climbed, Moment, blank};
+    use crate::model::boot::{Climbed, TimelineEntry, blank};
     use proptest::prelude::*;
 
     #[test]
@@ -349,9 +350,10 @@ mod tests {
             expected in "(?s).{0,12}",
             usec: u64,
         ) {
+            let usec = Moment::from_usec(usec);
             let climbed = Climbed { expected: expected.into(), port: None, rung: Rung::Driver };
-            let moment = Moment { usec, text: String::new(), climbed: Some(climbed) };
-            let boot = BootReport { kernel, timeline: vec![moment.clone(), moment], ..blank(0) };
+            let moment = TimelineEntry { usec, text: String::new(), climbed: Some(climbed) };
+            let boot = BootReport { kernel, timeline: vec![moment.clone(), moment], ..blank(Moment::START) };
             let label = r#"[a-z]+="([^"\\\n]|\\["\\])*""#;
             let line = format!(r"^(# .*|ibprov_[a-z_]+(\{{{label}(,{label})*\}})? [0-9.]+)$");
             let line = regex::Regex::new(&line).expect("a pattern");

@@ -29,7 +29,7 @@ mod tests {
     use crate::model::advice::{Advice, ToDo};
     use crate::model::online::{Goal, Lack, OnlinePort};
     use crate::model::{Cause, PortProgress};
-    use crate::names::Rung;
+    use crate::names::{Moment, Rung, at};
 
     fn dark(name: &str, seconds: u64) -> OnlinePort {
         let look = Advice::look(ToDo::run(format!("mlxlink -d {name}")));
@@ -52,9 +52,9 @@ mod tests {
     #[test]
     fn ports_that_lack_the_same_are_one_line() {
         let goal = Goal { rung: Rung::Active, address: false, stable_sec: 0 };
-        let mut report = OnlineReport::new(0, 9, goal);
+        let mut report = OnlineReport::new(Moment::START, 9, goal);
         let ports = vec![dark("4b:00.0", 9), dark("5e:00.0", 9), dark("6e:00.0", 3)];
-        report.finish(ports, None, 9_000_000);
+        report.finish(ports, None, at(9_000_000));
         expect![[r#"
             0 of 3 ports online after 9.000 s
               4b:00.0; 5e:00.0: no link: no cable, for 9 s

@@ -2,6 +2,8 @@
 
 mod table;
 
+use std::time::Duration;
+
 use self::table::table;
 use super::advice;
 use super::screen::{self, RUN, Screen, Tone};
@@ -297,7 +299,9 @@ impl Hca {
 
 impl History {
     fn lines(&self, pci: PciAddress) -> Vec<String> {
-        let told = |told: &Told| format!("    {} ago: {}", duration(told.ago_usec), told.text);
+        let told = |told: &Told| {
+            format!("    {} ago: {}", duration(Duration::from_micros(told.ago_usec)), told.text)
+        };
         let head = match self.cut_off {
             true => "  kernel log, cut off; the journal may have what was before:".to_owned(),
             false if self.of > self.last.len() => {
@@ -314,7 +318,7 @@ impl History {
 impl LinkChange {
     fn line(&self) -> String {
         let before = self.before.iter().map(|before| format!(" ({before} before)"));
-        format!("    link {} for {}", self.state, duration(self.ago_usec))
+        format!("    link {} for {}", self.state, duration(Duration::from_micros(self.ago_usec)))
             + &before.collect::<String>()
     }
 }

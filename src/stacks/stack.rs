@@ -215,7 +215,7 @@ pub fn phase_of_unit(unit: &UnitState) -> Phase {
         (ActiveState::Deactivating, _) => Phase::Stopped,
         (_, 1..) => Phase::Queued,
         (ActiveState::Failed, _) => Phase::Failed,
-        _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
+        _ if unit.inactive_enter.is_some() => Phase::Stopped,
         _ => Phase::NotStarted,
     }
 }

@@ -12,6 +12,7 @@ use crate::config::{Problems, Source, resolve};
 use crate::host::links;
 use crate::host::unit::ActiveState;
 use crate::model::stack::{Action, Decision};
+use crate::names::Moment;
 
 fn interface(name: &str, up: bool) -> Interface {
     let name = name.parse().expect("name");
@@ -42,7 +43,7 @@ fn unit(name: &str, state: &str) -> UnitState {
         active: ActiveState::of(active),
         sub: if state == "running" { state.to_owned() } else { String::new() },
         job,
-        inactive_enter_usec: left,
+        inactive_enter: Moment::of_systemd(left),
         ..UnitState::default()
     }
 }

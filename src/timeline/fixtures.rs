@@ -1,20 +1,35 @@
 //! Boots to draw in tests.
 
+use std::time::Duration;
+
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::names::Rung;
 
-const S: u64 = 1_000_000;
+const S: Duration = Duration::from_secs(1);
 
-fn unit(name: &str, role: Role, from: Option<u64>, to: Option<u64>, outcome: Outcome) -> UnitBar {
-    UnitBar { name: name.to_owned(), role, began_usec: from, ended_usec: to, outcome }
+const fn msec(n: u64) -> Duration {
+    Duration::from_millis(n)
 }
 
-fn module(name: &str, usec: u64, remark: &str) -> ModuleLoad {
-    ModuleLoad { name: name.to_owned(), usec, remark: remark.to_owned() }
+fn unit(
+    name: &str,
+    role: Role,
+    from: Option<Duration>,
+    to: Option<Duration>,
+    outcome: Outcome,
+) -> UnitBar {
+    UnitBar { name: name.to_owned(), role, began: from, ended: to, outcome }
+}
+
+fn module(name: &str, at: Duration, remark: &str) -> ModuleLoad {
+    ModuleLoad { name: name.to_owned(), at, remark: remark.to_owned() }
 }
 
 fn wall(hour: u64, minute: u64, second: u64, date: &str) -> Clock {
-    Clock::Wall { day_usec: (hour * 3600 + minute * 60 + second) * S, date: date.to_owned() }
+    Clock::Wall {
+        since_midnight: Duration::from_secs(hour * 3600 + minute * 60 + second),
+        date: date.to_owned(),
+    }
 }
 
 /// The boot after which ib0 stayed down for four days: openibd disabled,
@@ -39,7 +54,7 @@ pub(crate) fn seed_failing() -> Timeline {
         asks: vec![Ask {
             who: "network.service".to_owned(),
             netdev: "ib0".to_owned(),
-            usec: 12 * S,
+            at: 12 * S,
             found: Some(false),
         }],
         modules: vec![
@@ -49,23 +64,27 @@ pub(crate) fn seed_failing() -> Timeline {
         ports: vec![PortTrack {
             label: "0000:4b:00.0".to_owned(),
             netdev: Some("ib0".to_owned()),
-            reached: vec![(Rung::Pci, 0), (Rung::Driver, 2 * S), (Rung::Netdev, 92 * S)],
-            up_usec: Some(by_hand),
-            declined_usec: Some(93 * S),
+            reached: vec![
+                (Rung::Pci, Duration::ZERO),
+                (Rung::Driver, 2 * S),
+                (Rung::Netdev, 92 * S),
+            ],
+            up: Some(by_hand),
+            declined: Some(93 * S),
             ..PortTrack::default()
         }],
         finding: None,
         notes: vec![
             Note {
-                usec: 12 * S,
+                at: 12 * S,
                 text: "network: Device ib0 does not seem to be present, delaying initialization."
                     .to_owned(),
             },
             Note {
-                usec: 93 * S,
+                at: 93 * S,
                 text: "mlnx_interface_mgr: OS is booting, will not run ifup on ib0".to_owned(),
             },
-            Note { usec: by_hand, text: "network: Bringing up interface ib0: [ OK ]".to_owned() },
+            Note { at: by_hand, text: "network: Bringing up interface ib0: [ OK ]".to_owned() },
         ],
     }
 }
@@ -82,15 +101,15 @@ pub(crate) fn seed_good() -> Timeline {
         asks: vec![Ask {
             who: "network.service".to_owned(),
             netdev: "ib0".to_owned(),
-            usec: 16 * S,
+            at: 16 * S,
             found: Some(true),
         }],
         modules: vec![module("mlx5_core", S, "udev"), module("ib_ipoib", 7 * S, "openibd")],
         ports: vec![PortTrack {
             label: "0000:4b:00.0".to_owned(),
             netdev: Some("ib0".to_owned()),
-            reached: vec![(Rung::Pci, 0), (Rung::Driver, S), (Rung::Netdev, 7 * S)],
-            up_usec: Some(16 * S),
+            reached: vec![(Rung::Pci, Duration::ZERO), (Rung::Driver, S), (Rung::Netdev, 7 * S)],
+            up: Some(16 * S),
             ..PortTrack::default()
         }],
         finding: None,
@@ -101,23 +120,23 @@ pub(crate) fn seed_good() -> Timeline {
 /// `n` ports of a live boot; each eighth comes too late or never.
 pub(crate) fn many(n: u64) -> Timeline {
     let port = |i: u64| {
-        let slow = if i % 8 == 5 { 9 * S } else { 0 };
+        let slow = if i % 8 == 5 { 9 * S } else { Duration::ZERO };
         let mut reached = vec![
-            (Rung::Pci, S / 2 + i * 1000),
-            (Rung::Driver, 2 * S + i * 20_000),
-            (Rung::Rdma, 3 * S + i * 30_000 + slow / 2),
+            (Rung::Pci, S / 2 + msec(i)),
+            (Rung::Driver, 2 * S + msec(i * 20)),
+            (Rung::Rdma, 3 * S + msec(i * 30) + slow / 2),
         ];
         if i % 8 != 7 {
-            reached.push((Rung::Netdev, 3 * S + i * 35_000 + slow));
-            reached.push((Rung::Named, 3 * S + i * 40_000 + slow));
-            reached.push((Rung::Active, 4 * S + i * 60_000 + slow));
+            reached.push((Rung::Netdev, 3 * S + msec(i * 35) + slow));
+            reached.push((Rung::Named, 3 * S + msec(i * 40) + slow));
+            reached.push((Rung::Active, 4 * S + msec(i * 60) + slow));
         }
         PortTrack {
             label: format!("mlx5_{i} port 1 (0000:{:02x}:00.{})", i / 8 + 16, i % 8),
             netdev: Some(format!("ib{i}")),
             missing: (i % 8 == 7).then_some(Rung::Netdev),
             why: if i % 8 == 7 { "ipoib_intf_alloc failed".to_owned() } else { String::new() },
-            up_usec: (i % 8 != 7).then_some(8 * S + slow),
+            up: (i % 8 != 7).then_some(8 * S + slow),
             reached,
             ..PortTrack::default()
         }
@@ -125,7 +144,7 @@ pub(crate) fn many(n: u64) -> Timeline {
     let ask = |i: u64| Ask {
         who: "networking.service".to_owned(),
         netdev: format!("ib{i}"),
-        usec: 7 * S + i * 2000,
+        at: 7 * S + msec(2 * i),
         found: None,
     };
     Timeline {
@@ -141,7 +160,7 @@ pub(crate) fn many(n: u64) -> Timeline {
         modules: vec![
             module("mlx5_core", 2 * S, "udev"),
             module("mlx5_ib", 3 * S, "udev"),
-            module("ib_ipoib", 3 * S + 200_000, "ibprov.service"),
+            module("ib_ipoib", Duration::from_millis(3_200), "ibprov.service"),
         ],
         ports: (0..n).map(port).collect(),
         finding: None,

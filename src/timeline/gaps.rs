@@ -2,6 +2,7 @@
 //! it was missing: what the picture shows in red.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Ask, PortTrack, Timeline};
 use crate::check::evidence::relevance::came_too_late;
@@ -18,9 +19,9 @@ pub struct Gap {
     pub kind: GapKind,
     /// Who asked first; empty if nobody is known to have asked.
     pub who: String,
-    pub from_usec: u64,
+    pub from: Duration,
     /// When it ended; none if it never did.
-    pub until_usec: Option<u64>,
+    pub until: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +37,12 @@ impl Gap {
     pub fn covers(&self, ask: &Ask) -> bool {
         self.netdev == ask.netdev
             && ask.found != Some(true)
-            && ask.usec >= self.from_usec
-            && self.until_usec.is_none_or(|until| ask.usec <= until)
+            && ask.at >= self.from
+            && self.until.is_none_or(|until| ask.at <= until)
     }
 
     pub fn sentence(&self) -> String {
-        let span = self.until_usec.map(|until| duration(until.saturating_sub(self.from_usec)));
+        let span = self.until.map(|until| duration(until.saturating_sub(self.from)));
         let Self { netdev, who, .. } = self;
         match (self.kind, span) {
             (GapKind::Missing, Some(span)) => {
@@ -65,7 +66,7 @@ impl Timeline {
         for ask in &self.asks {
             let asked = first.entry(ask.netdev.as_str()).or_insert(ask);
             // One who says that it was not there counts before one who says nothing.
-            if (ask.found != Some(false), ask.usec) < (asked.found != Some(false), asked.usec) {
+            if (ask.found != Some(false), ask.at) < (asked.found != Some(false), asked.at) {
                 *asked = ask;
             }
         }
@@ -79,8 +80,8 @@ impl Timeline {
             netdev: ask.netdev.clone(),
             kind: GapKind::Missing,
             who: ask.who.clone(),
-            from_usec: ask.usec,
-            until_usec: None,
+            from: ask.at,
+            until: None,
         }));
         gaps
     }
@@ -93,10 +94,10 @@ impl Timeline {
             let mut text = worst.sentence();
             let same = |g: &&Gap| g.netdev == worst.netdev && g.kind > worst.kind;
             if let Some(down) = gaps.iter().find(same) {
-                text = match down.until_usec {
+                text = match down.until {
                     Some(until) => format!(
                         "{text}, and stayed down {} longer because no service configured it",
-                        duration(until.saturating_sub(down.from_usec))
+                        duration(until.saturating_sub(down.from))
                     ),
                     None => format!("{text}, and stayed down because no service configured it"),
                 };
@@ -132,44 +133,42 @@ impl Timeline {
 /// The gap to name first: one that never ended, then the longest.
 fn worst(gaps: &[Gap]) -> Option<&Gap> {
     gaps.iter().filter(|g| g.kind == GapKind::Missing).max_by_key(|g| {
-        let span = g.until_usec.map(|until| until.saturating_sub(g.from_usec));
+        let span = g.until.map(|until| until.saturating_sub(g.from));
         (!g.who.is_empty(), span.is_none(), span, std::cmp::Reverse(g.port))
     })
 }
 
 fn gaps_of(index: usize, port: &PortTrack, ask: Option<&Ask>) -> Vec<Gap> {
     let there = port.when(Rung::Netdev);
-    let gap = |kind, who: &str, from_usec, until_usec| Gap {
+    let gap = |kind, who: &str, from, until| Gap {
         port: Some(index),
         netdev: port.netdev.clone().unwrap_or_else(|| port.label.clone()),
         kind,
         who: who.to_owned(),
-        from_usec,
-        until_usec,
+        from,
+        until,
     };
     let Some(ask) = ask else {
         // Nobody is known to have asked: still red if it never got anywhere.
         let stuck = port.missing.is_some_and(|rung| rung <= Rung::Named);
-        let since = port.reached.iter().map(|(_, usec)| *usec).max().unwrap_or_default();
+        let since = port.reached.iter().map(|(_, at)| *at).max().unwrap_or_default();
         return if stuck { vec![gap(GapKind::Missing, "", since, None)] } else { Vec::new() };
     };
     let missed = match there {
-        Some(there) => {
-            came_too_late(ask.found, there.cast_signed().saturating_sub(ask.usec.cast_signed()))
-        }
+        Some(there) => came_too_late(ask.found, there.cmp(&ask.at)),
         None => ask.found != Some(true),
     };
     if !missed {
         return Vec::new();
     }
     // A log of whole seconds can have both in the same one.
-    let mut gaps = vec![gap(GapKind::Missing, &ask.who, ask.usec, there.map(|t| t.max(ask.usec)))];
+    let mut gaps = vec![gap(GapKind::Missing, &ask.who, ask.at, there.map(|t| t.max(ask.at)))];
     if let Some(there) = there {
-        let late = port.up_usec.is_none_or(|up| up > there);
+        let late = port.up.is_none_or(|up| up > there);
         // Without a word from anybody it is not known that it stayed down.
-        let known = port.up_usec.is_some() || port.declined_usec.is_some() || port.still_down;
+        let known = port.up.is_some() || port.declined.is_some() || port.still_down;
         if late && known {
-            gaps.push(gap(GapKind::Down, &ask.who, there.max(ask.usec), port.up_usec));
+            gaps.push(gap(GapKind::Down, &ask.who, there.max(ask.at), port.up));
         }
     }
     gaps
@@ -216,7 +215,12 @@ mod tests {
 
     #[test]
     fn a_netdev_that_no_port_has_is_a_gap_if_the_asker_says_so() {
-        let ask = |found| Ask { who: "net".into(), netdev: "ib9".into(), usec: 5, found };
+        let ask = |found| Ask {
+            who: "net".into(),
+            netdev: "ib9".into(),
+            at: Duration::from_micros(5),
+            found,
+        };
         let timeline = Timeline { asks: vec![ask(None)], ..Timeline::default() };
         assert_eq!(timeline.gaps(), []);
         assert_eq!(timeline.headline(), None);
@@ -231,7 +235,7 @@ mod tests {
     fn a_netdev_that_is_down_to_this_day_is_told() {
         let mut timeline = fixtures::seed_failing();
         let port = &mut timeline.ports[0];
-        (port.up_usec, port.declined_usec) = (None, None);
+        (port.up, port.declined) = (None, None);
         assert_eq!(timeline.gaps().len(), 1);
         timeline.ports[0].still_down = true;
         let (_, headline) = timeline.headline().expect("headline");
@@ -245,10 +249,15 @@ mod tests {
     fn the_same_second_is_no_gap_unless_the_asker_says_so() {
         let port = PortTrack {
             netdev: Some("ib0".to_owned()),
-            reached: vec![(Rung::Netdev, 5)],
+            reached: vec![(Rung::Netdev, Duration::from_micros(5))],
             ..PortTrack::default()
         };
-        let ask = |found| Ask { who: "net".into(), netdev: "ib0".into(), usec: 5, found };
+        let ask = |found| Ask {
+            who: "net".into(),
+            netdev: "ib0".into(),
+            at: Duration::from_micros(5),
+            found,
+        };
         assert_eq!(gaps_of(0, &port, Some(&ask(None))), []);
         assert_eq!(gaps_of(0, &port, Some(&ask(Some(true)))), []);
         assert_eq!(gaps_of(0, &port, Some(&ask(Some(false)))).len(), 1);

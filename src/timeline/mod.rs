@@ -14,6 +14,8 @@ pub mod svg;
 pub use gaps::{Gap, GapKind};
 pub use scale::Clock;
 
+use std::time::Duration;
+
 use crate::names::Rung;
 
 /// A boot. All times are microseconds since [`Timeline::clock`]'s zero.
@@ -43,16 +45,16 @@ pub struct UnitBar {
     /// What it is to the InfiniBand ports.
     pub role: Role,
     /// When it began to start; none if it never did.
-    pub began_usec: Option<u64>,
+    pub began: Option<Duration>,
     /// When it was up, or had failed.
-    pub ended_usec: Option<u64>,
+    pub ended: Option<Duration>,
     pub outcome: Outcome,
 }
 
 impl UnitBar {
     /// Of a unit of whose start nothing is known.
     const fn new(name: String, role: Role) -> Self {
-        Self { name, role, began_usec: None, ended_usec: None, outcome: Outcome::Unknown }
+        Self { name, role, began: None, ended: None, outcome: Outcome::Unknown }
     }
 }
 
@@ -95,7 +97,7 @@ pub struct Ask {
     /// Who: `network.service`.
     pub who: String,
     pub netdev: String,
-    pub usec: u64,
+    pub at: Duration,
     /// Whether it was found, if the asker said so.
     pub found: Option<bool>,
 }
@@ -104,7 +106,7 @@ pub struct Ask {
 pub struct ModuleLoad {
     pub name: String,
     /// When it was there.
-    pub usec: u64,
+    pub at: Duration,
     /// By whom, where that is known.
     pub remark: String,
 }
@@ -117,26 +119,26 @@ pub struct PortTrack {
     pub netdev: Option<String>,
     /// The rungs it reached, each with the time it was first seen there.
     /// Rungs that were passed unseen are left out.
-    pub reached: Vec<(Rung, u64)>,
+    pub reached: Vec<(Rung, Duration)>,
     /// The state of its link now, where the host was looked at: active, polling.
     pub now: Option<String>,
     /// The first missing rung of those that were asked of it.
     pub missing: Option<Rung>,
     pub why: String,
     /// When the netdev was set up by the network stack or by hand.
-    pub up_usec: Option<u64>,
+    pub up: Option<Duration>,
     /// When its netdev was first known to have an address.
-    pub address_usec: Option<u64>,
+    pub address: Option<Duration>,
     /// When somebody who could have set it up declined to.
-    pub declined_usec: Option<u64>,
+    pub declined: Option<Duration>,
     /// The host was looked at, and the netdev is down although it is asked for.
     pub still_down: bool,
 }
 
 impl PortTrack {
     /// When it first was on `rung` or above.
-    pub fn when(&self, rung: Rung) -> Option<u64> {
-        self.reached.iter().filter(|(r, _)| *r >= rung).map(|(_, usec)| *usec).min()
+    pub fn when(&self, rung: Rung) -> Option<Duration> {
+        self.reached.iter().filter(|(r, _)| *r >= rung).map(|(_, at)| *at).min()
     }
 
     pub fn highest(&self) -> Option<Rung> {
@@ -144,15 +146,15 @@ impl PortTrack {
     }
 
     /// The rungs in the order of time, each higher than the one before.
-    pub fn steps(&self) -> Vec<(Rung, u64)> {
+    pub fn steps(&self) -> Vec<(Rung, Duration)> {
         let mut sorted = self.reached.clone();
-        sorted.sort_by_key(|(rung, usec)| (*usec, *rung));
-        let mut steps: Vec<(Rung, u64)> = Vec::new();
-        for (rung, usec) in sorted {
+        sorted.sort_by_key(|(rung, at)| (*at, *rung));
+        let mut steps: Vec<(Rung, Duration)> = Vec::new();
+        for (rung, at) in sorted {
             match steps.last_mut() {
                 Some((last, _)) if *last >= rung => {}
-                Some((last, at)) if *at == usec => *last = rung,
-                _ => steps.push((rung, usec)),
+                Some((last, since)) if *since == at => *last = rung,
+                _ => steps.push((rung, at)),
             }
         }
         steps
@@ -162,25 +164,25 @@ impl PortTrack {
 /// Something that was said at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    pub usec: u64,
+    pub at: Duration,
     /// By whom, and what.
     pub text: String,
 }
 
 impl Timeline {
     /// All moments that the picture must show, in order, each once.
-    pub fn moments(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = Vec::new();
+    pub fn moments(&self) -> Vec<Duration> {
+        let mut all: Vec<Duration> = Vec::new();
         for unit in &self.units {
-            all.extend(unit.began_usec.iter().chain(&unit.ended_usec));
+            all.extend(unit.began.iter().chain(&unit.ended));
         }
         for port in &self.ports {
-            all.extend(port.reached.iter().map(|(_, usec)| usec));
-            all.extend(port.up_usec.iter().chain(&port.declined_usec).chain(&port.address_usec));
+            all.extend(port.reached.iter().map(|(_, at)| at));
+            all.extend(port.up.iter().chain(&port.declined).chain(&port.address));
         }
-        all.extend(self.asks.iter().map(|a| a.usec));
-        all.extend(self.modules.iter().map(|m| m.usec));
-        all.extend(self.notes.iter().map(|n| n.usec));
+        all.extend(self.asks.iter().map(|a| a.at));
+        all.extend(self.modules.iter().map(|m| m.at));
+        all.extend(self.notes.iter().map(|n| n.at));
         all.sort_unstable();
         all.dedup();
         all
@@ -195,13 +197,13 @@ impl Timeline {
                 units.push(UnitBar {
                     name: ask.who.clone(),
                     role: Role::Consumer,
-                    began_usec: Some(ask.usec),
-                    ended_usec: None,
+                    began: Some(ask.at),
+                    ended: None,
                     outcome: Outcome::Unknown,
                 });
             }
         }
-        units.sort_by_key(|u| (u.role, u.began_usec));
+        units.sort_by_key(|u| (u.role, u.began));
         units
     }
 
@@ -220,13 +222,19 @@ mod tests {
 
     #[test]
     fn a_rung_seen_late_counts_for_those_below_it() {
+        let s = Duration::from_secs;
         let port = PortTrack {
-            reached: vec![(Rung::Pci, 5), (Rung::Named, 90), (Rung::Netdev, 90), (Rung::Rdma, 95)],
+            reached: vec![
+                (Rung::Pci, s(5)),
+                (Rung::Named, s(90)),
+                (Rung::Netdev, s(90)),
+                (Rung::Rdma, s(95)),
+            ],
             ..PortTrack::default()
         };
-        assert_eq!(port.when(Rung::Driver), Some(90));
+        assert_eq!(port.when(Rung::Driver), Some(s(90)));
         assert_eq!(port.when(Rung::Active), None);
-        assert_eq!(port.steps(), [(Rung::Pci, 5), (Rung::Named, 90)]);
+        assert_eq!(port.steps(), [(Rung::Pci, s(5)), (Rung::Named, s(90))]);
         assert_eq!(port.highest(), Some(Rung::Named));
     }
 }

@@ -1,10 +1,13 @@
 //! From moments to places: a linear axis in which very long stretches without
 //! any event are cut out; and how moments and durations are called.
 
+use std::time::Duration;
+
 use crate::model::seconds;
+use crate::names::usec;
 
 /// A stretch that is cut out must be so many times longer than all the rest.
-const CUT_RATIO: u64 = 20;
+const CUT_RATIO: u32 = 20;
 
 /// More cuts would make it no axis any more.
 const CUTS: usize = 3;
@@ -13,8 +16,8 @@ const CUTS: usize = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     width: f64,
-    /// What is drawn to scale: from, to (microseconds), where it begins.
-    pieces: Vec<(u64, u64, f64)>,
+    /// What is drawn to scale: from, to, where it begins.
+    pieces: Vec<(Duration, Duration, f64)>,
     /// Width of one microsecond.
     unit: f64,
     cut: f64,
@@ -22,21 +25,21 @@ pub struct Scale {
 
 impl Scale {
     /// For these moments (sorted), over `width`, a cut being `cut` wide.
-    pub fn new(moments: &[u64], width: f64, cut: f64) -> Self {
+    pub fn new(moments: &[Duration], width: f64, cut: f64) -> Self {
         let first = moments.first().copied().unwrap_or_default();
         let last = moments.last().copied().unwrap_or_default();
-        let mut spans: Vec<(u64, u64)> = moments
+        let mut spans: Vec<(Duration, Duration)> = moments
             .iter()
             .zip(moments.iter().skip(1))
             .map(|(from, to)| (*from, *to))
             .filter(|(from, to)| to > from)
             .collect();
-        spans.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+        spans.sort_by_key(|(from, to)| std::cmp::Reverse(*to - *from));
         let mut rest = last - first;
         let mut cuts = Vec::new();
         for (from, to) in spans.into_iter().take(CUTS) {
             let others = rest - (to - from);
-            if others == 0 || (to - from) / CUT_RATIO < others {
+            if others.is_zero() || (to - from) / CUT_RATIO < others {
                 break;
             }
             rest = others;
@@ -46,7 +49,7 @@ impl Scale {
 
         let drawn = (width - cut * count(cuts.len())).max(0.0);
         // One moment alone has the whole width to itself.
-        let unit = drawn / to_f64(rest.max(1));
+        let unit = drawn / to_f64(rest.max(Duration::from_micros(1)));
         let mut pieces = Vec::new();
         let (mut begin, mut place) = (first, 0.0);
         for (from, to) in cuts {
@@ -58,37 +61,37 @@ impl Scale {
         Self { width, pieces, unit, cut }
     }
 
-    pub fn place(&self, usec: u64) -> f64 {
+    pub fn place(&self, at: Duration) -> f64 {
         let mut place = 0.0;
-        for (from, to, at) in &self.pieces {
-            if usec < *from {
+        for (from, to, begin) in &self.pieces {
+            if at < *from {
                 // In a cut: its middle.
-                return if *at > 0.0 { at - self.cut / 2.0 } else { 0.0 };
+                return if *begin > 0.0 { begin - self.cut / 2.0 } else { 0.0 };
             }
-            place = at + to_f64(usec.min(*to) - from) * self.unit;
-            if usec <= *to {
+            place = begin + to_f64(at.min(*to) - *from) * self.unit;
+            if at <= *to {
                 break;
             }
         }
         place.min(self.width)
     }
 
-    /// Where the axis is cut, and how much is left out, microseconds.
-    pub fn cuts(&self) -> Vec<(f64, u64)> {
+    /// Where the axis is cut, and how much is left out.
+    pub fn cuts(&self) -> Vec<(f64, Duration)> {
         self.pieces
             .iter()
             .zip(self.pieces.iter().skip(1))
-            .map(|((_, to, _), (from, _, at))| (at - self.cut / 2.0, from - to))
+            .map(|((_, to, _), (from, _, at))| (at - self.cut / 2.0, *from - *to))
             .collect()
     }
 
     /// Round moments for the axis, not closer than `apart`, with their places.
-    pub fn ticks(&self, apart: f64, offset_usec: u64) -> Vec<(f64, u64)> {
+    pub fn ticks(&self, apart: f64, offset: Duration) -> Vec<(f64, Duration)> {
         let step = step(apart / self.unit);
-        let mut ticks: Vec<(f64, u64)> = Vec::new();
+        let mut ticks: Vec<(f64, Duration)> = Vec::new();
         for (from, to, _) in &self.pieces {
-            let first = (from + offset_usec).next_multiple_of(step) - offset_usec;
-            let mut at = first;
+            let over = Duration::from_micros(usec(*from + offset) % usec(step));
+            let mut at = if over.is_zero() { *from } else { *from + step - over };
             while at <= *to {
                 let place = self.place(at);
                 if ticks.last().is_none_or(|(last, _)| place - last >= apart * 0.8) {
@@ -101,21 +104,21 @@ impl Scale {
     }
 }
 
-/// The least round number of microseconds that is not less than `at_least`.
-fn step(at_least: f64) -> u64 {
-    const DAY: u64 = 86_400_000_000;
+/// The least round time span that is not shorter than `at_least` microseconds.
+fn step(at_least: f64) -> Duration {
     let seconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200];
-    let round = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000]
+    let round = [1, 2, 5, 10, 20, 50, 100, 200, 500]
         .into_iter()
-        .chain(seconds.map(|s| s * 1_000_000))
-        .find(|s| to_f64(*s) >= at_least);
+        .map(Duration::from_millis)
+        .chain(seconds.map(Duration::from_secs))
+        .find(|span| to_f64(*span) >= at_least);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of days")]
-    round.unwrap_or_else(|| DAY * ((at_least / to_f64(DAY)).ceil().clamp(1.0, 1e6) as u64))
+    round.unwrap_or_else(|| DAY * ((at_least / to_f64(DAY)).ceil().clamp(1.0, 1e6) as u32))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a picture has no 2^52 places")]
-fn to_f64(usec: u64) -> f64 {
-    usec as f64
+fn to_f64(span: Duration) -> f64 {
+    span.as_micros() as f64
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a picture has no 2^52 rows")]
@@ -131,24 +134,23 @@ pub enum Clock {
     SinceBoot,
     /// A moment of the day, as logs have it.
     Wall {
-        /// Microseconds since midnight at zero.
-        day_usec: u64,
+        /// The time since midnight at zero.
+        since_midnight: Duration,
         /// The date, as the log writes it (`Mar 18`).
         date: String,
     },
 }
 
-const SECOND: u64 = 1_000_000;
-const DAY: u64 = 86_400 * SECOND;
+const DAY: Duration = Duration::from_secs(86_400);
 
 impl Clock {
     /// A moment as people read it: `10:29:53`, or `12.345 s`.
-    pub fn moment(&self, usec: u64) -> String {
+    pub fn moment(&self, at: Duration) -> String {
         match self {
-            Self::SinceBoot => seconds(usec),
-            Self::Wall { day_usec, .. } => {
-                let total = (day_usec % DAY).saturating_add(usec);
-                let (days, second) = (total / DAY, total % DAY / SECOND);
+            Self::SinceBoot => seconds(at),
+            Self::Wall { since_midnight, .. } => {
+                let total = since_midnight.saturating_add(at).as_secs();
+                let (days, second) = (total / DAY.as_secs(), total % DAY.as_secs());
                 let time =
                     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
                 if days == 0 { time } else { format!("{time} (+{days} d)") }
@@ -156,23 +158,23 @@ impl Clock {
         }
     }
 
-    /// Microseconds since midnight at zero; zero if that is not known.
-    pub const fn day_usec(&self) -> u64 {
+    /// The time since midnight at zero; zero if that is not known.
+    pub const fn since_midnight(&self) -> Duration {
         match self {
-            Self::SinceBoot => 0,
-            Self::Wall { day_usec, .. } => *day_usec % DAY,
+            Self::SinceBoot => Duration::ZERO,
+            Self::Wall { since_midnight, .. } => *since_midnight,
         }
     }
 
     /// A round moment, for an axis.
-    pub fn tick(&self, usec: u64) -> String {
+    pub fn tick(&self, at: Duration) -> String {
         match self {
-            Self::SinceBoot if usec.is_multiple_of(SECOND) => format!("{} s", usec / SECOND),
+            Self::SinceBoot if at.subsec_nanos() == 0 => format!("{} s", at.as_secs()),
             Self::SinceBoot => {
-                let text = format!("{}.{:03}", usec / SECOND, usec % SECOND / 1000);
+                let text = format!("{}.{:03}", at.as_secs(), at.subsec_millis());
                 format!("{} s", text.trim_end_matches('0'))
             }
-            Self::Wall { .. } => self.moment(usec),
+            Self::Wall { .. } => self.moment(at),
         }
     }
 
@@ -189,12 +191,13 @@ impl Clock {
 mod tests {
     use super::*;
 
-    const S: u64 = 1_000_000;
-    const FOUR_DAYS: u64 = 4 * 86_400 * S;
+    const S: Duration = Duration::from_secs(1);
+    const FOUR_DAYS: Duration = Duration::from_secs(4 * 86_400);
 
     #[test]
     fn the_long_wait_is_shown_and_the_four_days_are_cut_out() {
-        let scale = Scale::new(&[0, 2 * S, 12 * S, 92 * S, 93 * S, FOUR_DAYS], 1000.0, 60.0);
+        let scale =
+            Scale::new(&[Duration::ZERO, 2 * S, 12 * S, 92 * S, 93 * S, FOUR_DAYS], 1000.0, 60.0);
         assert!(scale.place(92 * S) - scale.place(12 * S) > 750.0);
         assert_eq!(scale.cuts().len(), 1);
         assert!((scale.place(FOUR_DAYS) - 1000.0).abs() < 1e-6);
@@ -203,38 +206,43 @@ mod tests {
             "{}",
             scale.place(FOUR_DAYS / 2)
         );
-        assert_eq!(scale.ticks(100.0, 0).first(), Some(&(0.0, 0)));
+        assert_eq!(scale.ticks(100.0, Duration::ZERO).first(), Some(&(0.0, Duration::ZERO)));
     }
 
     #[test]
     fn no_moment_and_one_moment_are_no_trouble() {
-        assert!(Scale::new(&[], 80.0, 3.0).place(7) <= 80.0);
-        assert!(Scale::new(&[9], 80.0, 3.0).place(9).abs() < 1e-9);
-        assert!(Scale::new(&[9], 80.0, 3.0).ticks(10.0, 0).len() <= 1);
+        assert!(Scale::new(&[], 80.0, 3.0).place(S) <= 80.0);
+        assert!(Scale::new(&[S], 80.0, 3.0).place(S).abs() < 1e-9);
+        assert!(Scale::new(&[S], 80.0, 3.0).ticks(10.0, Duration::ZERO).len() <= 1);
     }
 
     proptest::proptest! {
         #[test]
-        fn later_is_never_further_left(mut moments in proptest::collection::vec(0..u64::MAX / 4, 0..20)) {
+        fn later_is_never_further_left(mut moments in proptest::collection::vec(0..=u64::MAX, 0..20)) {
             moments.sort_unstable();
             moments.dedup();
+            let moments: Vec<Duration> = moments.into_iter().map(Duration::from_micros).collect();
             let scale = Scale::new(&moments, 900.0, 40.0);
             let places: Vec<f64> = moments.iter().map(|m| scale.place(*m)).collect();
             for pair in places.windows(2) {
                 proptest::prop_assert!(pair[0] <= pair[1] + 1e-6, "{places:?}");
             }
             proptest::prop_assert!(places.iter().all(|p| (-1e-6..=900.001).contains(p)), "{places:?}");
-            let ticks = scale.ticks(60.0, 12_345_678);
+            let ticks = scale.ticks(60.0, Duration::from_micros(12_345_678));
             proptest::prop_assert!(ticks.len() < 30, "{ticks:?}");
         }
     }
 
     #[test]
     fn moments_of_a_log_are_times_of_the_day() {
-        let clock = Clock::Wall { day_usec: 86_390 * SECOND, date: "Mar 18".to_owned() };
-        assert_eq!(clock.moment(0), "23:59:50");
-        assert_eq!(clock.moment(15 * SECOND), "00:00:05 (+1 d)");
-        assert_eq!(clock.moment(u64::MAX).len(), "00:00:00 (+213503982 d)".len());
-        assert_eq!(Clock::SinceBoot.moment(1_500_000), "1.500 s");
+        let clock =
+            Clock::Wall { since_midnight: Duration::from_secs(86_390), date: "Mar 18".to_owned() };
+        assert_eq!(clock.moment(Duration::ZERO), "23:59:50");
+        assert_eq!(clock.moment(15 * S), "00:00:05 (+1 d)");
+        assert_eq!(
+            clock.moment(Duration::from_micros(u64::MAX)).len(),
+            "00:00:00 (+213503982 d)".len()
+        );
+        assert_eq!(Clock::SinceBoot.moment(Duration::from_millis(1500)), "1.500 s");
     }
 }

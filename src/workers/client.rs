@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -14,15 +15,15 @@ use nix::poll::{PollFd, PollFlags, poll};
 use super::child::VERB;
 use super::perform::perform;
 use super::request::{Answer, Numbered, Request};
-use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
+use crate::host::lock::{Held, LockError, Locks, RETRY};
 use crate::host::process::{self, OwnProcess};
 use crate::host::{Root, answer, clock};
 use crate::model::{Refusal, Silence};
-use crate::names::{PciAddress, Resource};
+use crate::names::{Moment, PciAddress, Resource};
 
-/// Who has not answered for so long, microseconds, is not waited for by those who
+/// Who has not answered for so long, is not waited for by those who
 /// only look.
-pub const SILENCE_USEC: u64 = 5_000_000;
+pub const SILENCE: Duration = Duration::from_secs(5);
 
 /// What became of a request.
 pub type Reply = Result<Answer, Failure>;
@@ -36,7 +37,7 @@ pub enum Failure {
     /// understands.
     #[error("cannot start a child process: {0}")]
     NoChild(String),
-    /// There was no answer in [`SILENCE_USEC`], or there has been none to an earlier query.
+    /// There was no answer in [`SILENCE`], or there has been none to an earlier query.
     #[error("{0}")]
     Silent(Silence),
     /// The answer is one to another question.
@@ -45,8 +46,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// There was no answer in [`SILENCE_USEC`].
-    pub const SILENT: Self = Self::Silent(Silence::Within(SILENCE_USEC / 1_000_000));
+    /// There was no answer in [`SILENCE`].
+    pub const SILENT: Self = Self::Silent(Silence::Within(SILENCE));
 
     /// What a reply is that is no answer to what was asked.
     pub fn of(reply: Reply) -> Self {
@@ -75,8 +76,8 @@ pub struct Client<'a> {
     last: u64,
     /// The questions that wait until no other process queries the resource.
     queued: Vec<String>,
-    /// Since when each question waits, microseconds of CLOCK_MONOTONIC.
-    open: BTreeMap<u64, u64>,
+    /// Since when each question waits.
+    open: BTreeMap<u64, Moment>,
     ready: Vec<(u64, Reply)>,
 }
 
@@ -164,7 +165,7 @@ impl<'a> Client<'a> {
 
     /// Hand the questions over, unless another process queries the resource: then that is tried
     /// again with the next call, or they are silent like the others if its own has been so for
-    /// [`SILENCE_USEC`].
+    /// [`SILENCE`].
     fn send(&mut self) {
         if self.queued.is_empty() {
             return;
@@ -173,8 +174,8 @@ impl<'a> Client<'a> {
             match query(resource) {
                 Ok(link) => self.link = Some(link),
                 Err(NotBegun::Failed(e)) => return self.lose(&answer(&e)),
-                Err(NotBegun::ByAnother(Some(other))) if other.age_usec > SILENCE_USEC => {
-                    let started = clock::unix_seconds().saturating_sub(other.age_usec / 1_000_000);
+                Err(NotBegun::ByAnother(Some(other))) if other.age > SILENCE => {
+                    let started = clock::unix_seconds().saturating_sub(other.age.as_secs());
                     let since = Silence::Since { started, pid: other.pid };
                     return self.end(&Failure::Silent(since));
                 }
@@ -210,7 +211,7 @@ impl<'a> Client<'a> {
             self.ready.push((number, perform(root, what).map_err(Failure::Refused)));
             return number;
         }
-        self.open.insert(number, clock::monotonic_usec());
+        self.open.insert(number, clock::now());
         // Plain values: there is no JSON that they do not make.
         self.queued.push(serde_json::to_string(&Numbered { number, what }).unwrap_or_default());
         number
@@ -229,8 +230,8 @@ impl<'a> Client<'a> {
             Some(Err(e)) => self.lose(&answer(&e)),
             None => {}
         }
-        let now = clock::monotonic_usec();
-        if !self.is_patient && self.open.values().any(|since| since + SILENCE_USEC <= now) {
+        let now = clock::now();
+        if !self.is_patient && self.open.values().any(|since| *since + SILENCE <= now) {
             self.give_up();
         }
         if self.resource.is_some() {
@@ -286,49 +287,49 @@ impl<'a> Client<'a> {
 
     /// When [`Client::replies`] is to be called at the latest, microseconds of
     /// CLOCK_MONOTONIC.
-    pub fn until_usec(&self) -> Option<u64> {
+    pub fn until(&self) -> Option<Moment> {
         if !self.ready.is_empty() {
-            return Some(0);
+            return Some(Moment::START);
         }
         let first = self.open.values().min().filter(|_| !self.is_patient);
-        let silent = first.map(|first| first + SILENCE_USEC);
-        let retry = (!self.queued.is_empty()).then(|| clock::monotonic_usec() + RETRY_USEC);
+        let silent = first.map(|first| *first + SILENCE);
+        let retry = (!self.queued.is_empty()).then(|| clock::now() + RETRY);
         silent.into_iter().chain(retry).min()
     }
 
-    /// Ask for one thing and wait for the reply, until `until_usec` of CLOCK_MONOTONIC: then the
+    /// Ask for one thing and wait for the reply, until `until`: then the
     /// child is left to the kernel.
-    pub fn ask_until(&mut self, what: &Request, until_usec: u64) -> Reply {
+    pub fn ask_until(&mut self, what: &Request, until: Moment) -> Reply {
         let number = self.ask(what);
-        self.wait_until(number, until_usec)
+        self.wait_until(number, until)
     }
 
     /// Wait for the reply to this question, as [`Client::ask_until`].
-    pub fn wait_until(&mut self, number: u64, until_usec: u64) -> Reply {
+    pub fn wait_until(&mut self, number: u64, until: Moment) -> Reply {
         loop {
-            let is_late = clock::monotonic_usec() >= until_usec;
+            let is_late = clock::now() >= until;
             let own = self.replies().into_iter().find(|(of, _)| *of == number);
             if let Some((_, reply)) = own {
                 return reply;
             }
             let fds: Vec<_> = self.fd().into_iter().collect();
-            let until = self.until_usec().map_or(until_usec, |until| until.min(until_usec));
+            let until = self.until().map_or(until, |until| until.min(until));
             if is_late || wait(&fds, until).is_err() {
                 self.give_up();
             }
         }
     }
 
-    /// Ask for one thing and wait for the reply, for [`SILENCE_USEC`].
+    /// Ask for one thing and wait for the reply, for [`SILENCE`].
     pub fn ask_one(&mut self, request: &Request) -> Reply {
-        self.ask_until(request, clock::monotonic_usec() + SILENCE_USEC)
+        self.ask_until(request, clock::now() + SILENCE)
     }
 }
 
 /// Ask several children at the same time and wait: a reply for each request, in
-/// [`SILENCE_USEC`] for all of them together.
+/// [`SILENCE`] for all of them together.
 pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
-    let until = clock::monotonic_usec() + SILENCE_USEC;
+    let until = clock::now() + SILENCE;
     let mut all: Vec<_> = asked
         .into_iter()
         .map(|(client, requests)| {
@@ -337,7 +338,7 @@ pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
         })
         .collect();
     loop {
-        let is_late = clock::monotonic_usec() >= until;
+        let is_late = clock::now() >= until;
         let mut is_all = true;
         for (client, numbers, replies) in &mut all {
             replies.extend(client.replies());
@@ -355,7 +356,7 @@ pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
             .filter(|(_, numbers, replies)| numbers.iter().any(|n| !replies.contains_key(n)));
         let clients: Vec<&Client<'_>> = open.map(|(client, ..)| &**client).collect();
         let fds: Vec<_> = clients.iter().filter_map(|client| client.fd()).collect();
-        let first = clients.iter().filter_map(|client| client.until_usec()).min();
+        let first = clients.iter().filter_map(|client| client.until()).min();
         if wait(&fds, first.map_or(until, |first| first.min(until))).is_err() {
             break;
         }
@@ -367,10 +368,10 @@ pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
     all.into_iter().map(in_order).collect()
 }
 
-/// Until one of these can be read, or until `until_usec` of CLOCK_MONOTONIC.
-pub(super) fn wait(fds: &[BorrowedFd<'_>], until_usec: u64) -> io::Result<()> {
+/// Until one of these can be read, or until `until`.
+pub(super) fn wait(fds: &[BorrowedFd<'_>], until: Moment) -> io::Result<()> {
     let mut fds: Vec<_> = fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    match poll(&mut fds, clock::poll_timeout(until_usec)) {
+    match poll(&mut fds, clock::poll_timeout(until)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(e) => Err(e.into()),
     }

@@ -13,5 +13,5 @@ pub mod request;
 pub mod survey;
 pub mod undo;
 
-pub use client::{Client, Failure, Reply, SILENCE_USEC};
+pub use client::{Client, Failure, Reply, SILENCE};
 pub use request::{Answer, Request};

@@ -9,7 +9,7 @@ use crate::host::netlink::VfSetting;
 use crate::host::unit::{JobEnd, UnitState};
 use crate::host::{ReadError, Root, answer, attribute, links, netlink, process, systemctl};
 use crate::model::{IfaceStep, Refusal, Use, iface::aside_name};
-use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
+use crate::names::{Moment, PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
@@ -94,8 +94,8 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         Request::SetInterface { ifindex, step } => set_interface(*ifindex, step)
             .map(|()| Answer::Done)
             .map_err(|e| refused(step.to_string(), &e)),
-        Request::StartUnit { unit, wait, until_usec } => {
-            start(unit, *wait, *until_usec).map(|()| Answer::Done).map_err(|e| Refusal {
+        Request::StartUnit { unit, wait, until } => {
+            start(unit, *wait, *until).map(|()| Answer::Done).map_err(|e| Refusal {
                 tried: format!("start {unit}"),
                 errno: None,
                 said: format!("{e:#}"),
@@ -164,7 +164,7 @@ fn bind(
     if driver == VFIO && !root.exists(&to_drivers) {
         // Here it may take as long as it takes: who asked does not wait for ever.
         let args = ["-b", "--", VFIO];
-        process::output_until("modprobe", &args, u64::MAX)
+        process::output_until("modprobe", &args, Moment::NEVER)
             .and_then(|said| said.into_text("modprobe", &args))
             .map_err(|e| refused("load vfio-pci", &e))?;
     }
@@ -203,13 +203,13 @@ fn shown(root: &Root, pci: PciAddress) -> Option<VfDevices> {
 ///
 /// # Errors
 /// systemd could not be asked, or the unit did not come up, and why.
-fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
+fn start(unit: &UnitName, wait: bool, until: Moment) -> anyhow::Result<()> {
     let name = unit.as_str();
     if !wait {
         return Ok(systemctl::queue_start(name)?);
     }
-    let end = systemctl::start(name, until_usec)?;
-    let (_, states) = Manager::open_until(&[name], until_usec)?;
+    let end = systemctl::start(name, until)?;
+    let (_, states) = Manager::open_until(&[name], until)?;
     let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
     started(end, state)
 }

@@ -8,21 +8,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use super::client::{Client, Failure, Reply, wait};
 use super::request::{Answer, Request};
 use crate::host::{Root, answer, clock, process};
-use crate::names::{PciAddress, Resource};
+use crate::names::{Moment, PciAddress, Resource};
 use crate::observe::vpd;
 use crate::observe::{Observed, Observer, PciFunction, Product};
 
-/// What has not been read after so long, microseconds, is unread. Product data of a
+/// What has not been read after so long, is unread. Product data of a
 /// ConnectX are read in milliseconds.
-const LIMIT_USEC: u64 = 2_000_000;
+const LIMIT: Duration = Duration::from_secs(2);
 
-/// For so long, microseconds, they are waited for where nothing but a report depends on
+/// For so long, they are waited for where nothing but a report depends on
 /// them.
-const GRACE_USEC: u64 = 5_000;
+const GRACE: Duration = Duration::from_millis(5);
 
 /// A child has so many questions at most: it works on each in a thread, on eight at a time.
 const OF_A_CHILD: usize = 8;
@@ -47,7 +48,7 @@ pub struct Products<'a> {
 #[derive(Debug)]
 struct ProductQuery {
     modalias: String,
-    since: u64,
+    since: Moment,
     state: State,
 }
 
@@ -65,7 +66,7 @@ struct Override {
     /// time, so that a function that hangs keeps one thread.
     open: Option<(usize, u64)>,
     /// Since when an answer is wanted; `None`: nothing depends on it now.
-    since: Option<u64>,
+    since: Option<Moment>,
     /// What was answered last.
     known: Option<Option<String>>,
 }
@@ -99,20 +100,20 @@ impl<'a> Products<'a> {
 
     /// Ask for what `observed` does not know and nobody has asked for, and put in what
     /// has been answered. Does not wait.
-    pub fn learn(&mut self, observed: &mut Observed, now: u64) {
+    pub fn learn(&mut self, observed: &mut Observed, now: Moment) {
         self.query(observed, now);
         self.take(now);
         self.fill_in(observed, now);
     }
 
     /// As [`Products::learn`], but no child is started before the next [`Products::take`].
-    pub fn learn_later(&mut self, observed: &mut Observed, now: u64) {
+    pub fn learn_later(&mut self, observed: &mut Observed, now: Moment) {
         self.take(now);
         self.query(observed, now);
         self.fill_in(observed, now);
     }
 
-    fn query(&mut self, observed: &Observed, now: u64) {
+    fn query(&mut self, observed: &Observed, now: Moment) {
         // Only root can read product data.
         if !self.root.is_live() || process::is_root() {
             self.ask_for_products(observed, now);
@@ -122,7 +123,7 @@ impl<'a> Products<'a> {
         }
     }
 
-    fn fill_in(&mut self, observed: &mut Observed, now: u64) {
+    fn fill_in(&mut self, observed: &mut Observed, now: Moment) {
         for function in &mut observed.functions {
             let pci = function.address;
             let asked = self.asked.get(&pci);
@@ -134,10 +135,10 @@ impl<'a> Products<'a> {
                 Some(Override { known: Some(driver), .. }) => {
                     function.driver_override.clone_from(driver);
                 }
-                Some(Override { since: Some(since), .. }) if since + LIMIT_USEC <= now => {
+                Some(Override { since: Some(since), .. }) if *since + LIMIT <= now => {
                     self.problems.insert(format!(
                         "driver_override of {pci} could not be read within {} s, since a driver that hangs in its probe or removal holds the device lock: the ports of the function are expected",
-                        LIMIT_USEC / 1_000_000
+                        LIMIT.as_secs()
                     ));
                 }
                 _ => {}
@@ -145,7 +146,7 @@ impl<'a> Products<'a> {
         }
     }
 
-    fn ask_for_products(&mut self, observed: &Observed, now: u64) {
+    fn ask_for_products(&mut self, observed: &Observed, now: Moment) {
         for function in observed.functions.iter().filter(|f| f.is_told_by_product_data()) {
             let is_open = match function.product {
                 None => true,
@@ -164,7 +165,7 @@ impl<'a> Products<'a> {
         }
     }
 
-    fn ask_for_overrides(&mut self, observed: &Observed, now: u64) {
+    fn ask_for_overrides(&mut self, observed: &Observed, now: Moment) {
         let functions = observed.functions.iter().filter(|f| f.is_told_by_override());
         let told: BTreeSet<PciAddress> = functions.map(|f| f.address).collect();
         // One that has got a driver, or is gone, needs no answer.
@@ -206,7 +207,7 @@ impl<'a> Products<'a> {
 
     /// Take the answers that have come, and give up on those that are too late. True if
     /// something is known now that was not.
-    pub fn take(&mut self, now: u64) -> bool {
+    pub fn take(&mut self, now: Moment) -> bool {
         let mut replies: BTreeMap<(usize, u64), Reply> = BTreeMap::new();
         for (child, (client, open)) in self.clients.iter_mut().enumerate() {
             for (number, reply) in client.replies() {
@@ -245,7 +246,7 @@ impl<'a> Products<'a> {
         is_news
     }
 
-    fn take_products(&mut self, replies: &mut BTreeMap<(usize, u64), Reply>, now: u64) -> bool {
+    fn take_products(&mut self, replies: &mut BTreeMap<(usize, u64), Reply>, now: Moment) -> bool {
         let mut is_news = false;
         for (pci, asked) in &mut self.asked {
             let State::Open(child, number) = asked.state else { continue };
@@ -254,9 +255,9 @@ impl<'a> Products<'a> {
                 Some(other) => {
                     Err(format!("{}: the function counts as an adapter", Failure::of(other)))
                 }
-                None if asked.since + LIMIT_USEC <= now => Err(format!(
+                None if asked.since + LIMIT <= now => Err(format!(
                     "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
-                    LIMIT_USEC / 1_000_000
+                    LIMIT.as_secs()
                 )),
                 None => continue,
             };
@@ -291,16 +292,16 @@ impl<'a> Products<'a> {
         open.map(|(pci, _)| *pci).collect()
     }
 
-    /// Until when to wait for answers, microseconds of CLOCK_MONOTONIC: `is_needed` where
+    /// Until when to wait for answers: `is_needed` where
     /// something may depend on them. `None` if none is to come in time.
-    pub fn due(&self, is_needed: bool, now: u64) -> Option<u64> {
-        let limit = if is_needed { LIMIT_USEC } else { GRACE_USEC };
+    pub fn due(&self, is_needed: bool, now: Moment) -> Option<Moment> {
+        let limit = if is_needed { LIMIT } else { GRACE };
         let open = self.asked.values().filter(|a| matches!(a.state, State::Open(..)));
         // What was answered before is asked again for news only.
         let first = self.overrides.values().filter(|asked| asked.known.is_none());
         let since = open.map(|asked| asked.since).chain(first.filter_map(|asked| asked.since));
         let until = since.map(|since| since + limit).filter(|until| *until > now).min()?;
-        let clients = self.clients.iter().filter_map(|(client, _)| client.until_usec());
+        let clients = self.clients.iter().filter_map(|(client, _)| client.until());
         clients.chain([until]).min()
     }
 
@@ -317,7 +318,7 @@ impl<'a> Products<'a> {
     /// As [`Products::learn`], and wait for the answers.
     pub fn read_all(&mut self, observed: &mut Observed) {
         loop {
-            let now = clock::monotonic_usec();
+            let now = clock::now();
             self.learn(observed, now);
             let Some(until) = self.due(true, now) else { return };
             if let Err(e) = wait(&self.answers_come(), until) {
@@ -359,8 +360,9 @@ pub fn read_all(root: &Root, observed: &mut Observed, is_look: bool) -> BTreeSet
 mod tests {
     use super::*;
     use crate::model::status::Udev;
+    use crate::names::at;
 
-    fn open(since: u64) -> ProductQuery {
+    fn open(since: Moment) -> ProductQuery {
         ProductQuery { modalias: "pci:a".to_owned(), since, state: State::Open(0, 1) }
     }
 
@@ -373,19 +375,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("directory");
         let root = Root::copy_at(dir.path()).expect("root");
         let mut products = Products::new(&root);
-        assert_eq!(products.due(true, 0), None);
+        assert_eq!(products.due(true, Moment::START), None);
         let (first, second) = (pci("0000:01:00.0"), pci("0000:02:00.0"));
-        products.asked.insert(first, open(1_000_000));
-        products.asked.insert(second, open(1_500_000));
-        assert_eq!(products.due(true, 1_600_000), Some(3_000_000));
-        assert_eq!(products.due(false, 1_504_000), Some(1_505_000));
-        assert_eq!(products.due(false, 1_600_000), None, "nothing depends on them");
-        assert!(!products.take(2_999_999));
-        assert!(products.take(3_000_000), "the first has had its time");
+        products.asked.insert(first, open(at(1_000_000)));
+        products.asked.insert(second, open(at(1_500_000)));
+        assert_eq!(products.due(true, at(1_600_000)), Some(at(3_000_000)));
+        assert_eq!(products.due(false, at(1_504_000)), Some(at(1_505_000)));
+        assert_eq!(products.due(false, at(1_600_000)), None, "nothing depends on them");
+        assert!(!products.take(at(2_999_999)));
+        assert!(products.take(at(3_000_000)), "the first has had its time");
         assert_eq!(products.open(), BTreeSet::from([second]));
-        assert_eq!(products.due(true, 3_000_000), Some(3_500_000));
-        assert!(products.take(3_500_000));
-        assert_eq!((products.due(true, 3_500_000), products.problems.len()), (None, 2));
+        assert_eq!(products.due(true, at(3_000_000)), Some(at(3_500_000)));
+        assert!(products.take(at(3_500_000)));
+        assert_eq!((products.due(true, at(3_500_000)), products.problems.len()), (None, 2));
     }
 
     #[test]
@@ -398,7 +400,7 @@ mod tests {
             let mut function = PciFunction::connectx6();
             change(&mut function);
             let mut observed = Observed { functions: vec![function], ..Observed::default() };
-            products.learn(&mut observed, 7);
+            products.learn(&mut observed, at(7));
             let of_child = products.clients.len();
             (observed.functions[0].product, of_child)
         };
@@ -423,8 +425,8 @@ mod tests {
             let dir = crate::host::testing::tree(&files, &[]);
             let root = Root::copy_at(dir.path()).expect("root");
             let mut products = Products::new(&root).again();
-            products.asked.insert(pci("0000:4b:00.0"), open(0));
-            assert!(products.take(LIMIT_USEC));
+            products.asked.insert(pci("0000:4b:00.0"), open(Moment::START));
+            assert!(products.take(Moment::START + LIMIT));
             let mut known = products.asked.into_values().map(|asked| match asked.state {
                 State::Known(product) => Some(product),
                 State::Open(..) => None,
@@ -469,7 +471,7 @@ mod tests {
         let mut learn = |change: &dyn Fn(&mut Observed)| {
             let mut observed = driverless();
             change(&mut observed);
-            products.learn(&mut observed, 7);
+            products.learn(&mut observed, at(7));
             observed.functions.pop().and_then(|function| function.driver_override)
         };
         let vfio = Some("vfio-pci".to_owned());
@@ -501,15 +503,15 @@ mod tests {
             (products.due(true, now), open, products.problems.len())
         };
         let open = Some((0, 99));
-        assert_eq!(learn(&mut driverless(), 1_000_000), (Some(3_000_000), open, 0));
-        assert_eq!(learn(&mut driverless(), 2_000_000), (Some(3_000_000), open, 0));
+        assert_eq!(learn(&mut driverless(), at(1_000_000)), (Some(at(3_000_000)), open, 0));
+        assert_eq!(learn(&mut driverless(), at(2_000_000)), (Some(at(3_000_000)), open, 0));
         let mut observed = driverless();
-        assert_eq!(learn(&mut observed, 3_000_000), (None, open, 1));
+        assert_eq!(learn(&mut observed, at(3_000_000)), (None, open, 1));
         assert_eq!(observed.functions[0].driver_override, None, "so its ports are expected");
         let mut bound = driverless();
         bound.functions[0].driver = Some("mlx5_core".to_owned());
-        assert_eq!(learn(&mut bound, 4_000_000), (None, open, 1), "it needs none");
-        assert_eq!(learn(&mut driverless(), 5_000_000), (Some(7_000_000), open, 1));
+        assert_eq!(learn(&mut bound, at(4_000_000)), (None, open, 1), "it needs none");
+        assert_eq!(learn(&mut driverless(), at(5_000_000)), (Some(at(7_000_000)), open, 1));
         let late = BTreeMap::from([((0, 99), Ok(Answer::Override(Some("none".to_owned()))))]);
         assert!(products.take_overrides(&mut late.clone()), "an answer is another look");
         let asked = products.overrides.get_mut(&function).expect("asked");
@@ -529,7 +531,7 @@ mod tests {
         let of: Vec<_> = (0..=OF_A_CHILD).filter_map(|_| child()).collect();
         assert_eq!(of.iter().filter(|of| **of == 0).count(), OF_A_CHILD);
         assert_eq!(of.last(), Some(&1));
-        products.take(0);
+        products.take(Moment::START);
         let free = products.ask(pci("0000:4b:00.0"), Request::Override);
         assert_eq!(free.map(|(of, _)| of), Some(0), "what has been answered keeps none");
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
 use crate::model::{IfaceStep, PKeyEntry, PcieLink, Refusal, Use, holders::Holder};
-use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
+use crate::names::{IfName, Mode, Moment, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Product, VfDevices};
@@ -90,8 +90,8 @@ pub enum Request {
         unit: UnitName,
         /// See its job to its end; otherwise only have it begun.
         wait: bool,
-        /// Until when, microseconds of CLOCK_MONOTONIC.
-        until_usec: u64,
+        /// Until when.
+        until: Moment,
     },
     /// These, one after the other, all of them.
     Each(Vec<Request>),

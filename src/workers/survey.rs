@@ -100,7 +100,7 @@ pub fn rdma_held(failure: &Failure) -> String {
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
 /// for: of ports and their netdevs those of functions that `has_asked_ports`, the netdevs of
 /// Ethernet ports where `is_roce` says so, and `others`. All of it ends within
-/// [`super::SILENCE_USEC`].
+/// [`super::SILENCE`].
 ///
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
 /// for the RTNL lock has one for all: whoever holds the lock holds it against all. So has what

@@ -5,7 +5,7 @@ use crate::model::{
     BootReport, Cause, LeftOut, ModuleOutcome, ModuleReport, ModuleTrouble, NotExpected,
     PortProgress, PortReport, Severity, Standing, Verdict,
 };
-use crate::names::ModuleName;
+use crate::names::{ModuleName, Moment, usec};
 
 /// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.
 pub(super) fn left_out(
@@ -21,9 +21,9 @@ pub(super) fn left_out(
 pub(super) fn port(
     progress: &PortProgress,
     cause: Option<Cause>,
-    since: u64,
-    made: Option<u64>,
-    now: u64,
+    since: Moment,
+    made: Option<Moment>,
+    now: Moment,
 ) -> PortReport {
     let ready = progress.is_ready();
     let ready_at = if ready {
@@ -36,7 +36,7 @@ pub(super) fn port(
         ready,
         missing: progress.missing(),
         cause,
-        waited_usec: ready_at.min(now).saturating_sub(since),
+        waited_usec: usec(ready_at.min(now).since(since)),
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::model::boot::{Step, StepReport, blank};
     use crate::model::pf::Outcome;
-    use crate::names::{NetnsMode, Rung};
+    use crate::names::{NetnsMode, Rung, at};
 
     fn progress(reached: Rung, optional: bool) -> PortProgress {
         let mut port = PortProgress::absent("0000:4b:00.0", Rung::Named, String::new());
@@ -85,12 +85,18 @@ mod tests {
     }
 
     fn judged(ports: &[(Rung, bool, bool)], change: impl Fn(&mut BootReport)) -> Verdict {
-        let mut report = blank(0);
+        let mut report = blank(Moment::START);
         report.ports = ports
             .iter()
             .map(|(reached, optional, in_use)| {
                 let cause = Cause { in_use: *in_use, ..Cause::waiting("", []) };
-                port(&progress(*reached, *optional), Some(cause), 0, None, 0)
+                port(
+                    &progress(*reached, *optional),
+                    Some(cause),
+                    Moment::START,
+                    None,
+                    Moment::START,
+                )
             })
             .collect();
         change(&mut report);
@@ -129,7 +135,7 @@ mod tests {
             move |report: &mut BootReport| {
                 let step = Step::NetnsMode { mode: NetnsMode::Exclusive };
                 let failure = failure.clone();
-                report.steps.push(StepReport { step, started_usec: 1, took_usec, failure });
+                report.steps.push(StepReport { step, started_usec: at(1), took_usec, failure });
             }
         };
         assert_eq!(judged(&here, mode(Some(5), None)), Verdict::Ready);
@@ -140,11 +146,11 @@ mod tests {
     #[test]
     fn a_port_was_waited_for_until_it_had_its_name_and_settings() {
         let mut ready = progress(Rung::Named, false);
-        ready.named_usec = Some(50);
-        let waited = |made| port(&ready, None, 20, made, 100).waited_usec;
-        assert_eq!((waited(None), waited(Some(70)), waited(Some(170))), (30, 50, 80));
-        ready.named_usec = Some(10);
-        assert_eq!(port(&ready, None, 20, None, 100).waited_usec, 0, "it was there before");
-        assert_eq!(port(&progress(Rung::Pci, false), None, 20, None, 100).waited_usec, 80);
+        ready.named_usec = Some(at(50));
+        let waited = |made| port(&ready, None, at(20), made, at(100)).waited_usec;
+        assert_eq!((waited(None), waited(Some(at(70))), waited(Some(at(170)))), (30, 50, 80));
+        ready.named_usec = Some(at(10));
+        assert_eq!(port(&ready, None, at(20), None, at(100)).waited_usec, 0, "it was there before");
+        assert_eq!(port(&progress(Rung::Pci, false), None, at(20), None, at(100)).waited_usec, 80);
     }
 }

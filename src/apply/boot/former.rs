@@ -6,10 +6,11 @@ use serde::Deserialize;
 use crate::host::start_up::StartUp;
 use crate::host::state::{self, PFS, PORTS, RUN_DIR};
 use crate::host::{Root, answer};
+use crate::names::Moment;
 
 #[derive(Deserialize)]
 struct Report {
-    started_usec: u64,
+    started_usec: Moment,
 }
 
 /// Remove the reports that were begun before this start of user space. systemd is asked for that
@@ -28,13 +29,13 @@ pub(super) fn forget(root: &Root, problems: &mut Vec<String>) {
             return;
         }
     };
-    for name in reports_before(root, start_up.began_usec) {
+    for name in reports_before(root, start_up.began) {
         problems.extend(state::remove(&name).err().map(|e| format!("cannot remove {e}")));
     }
 }
 
-/// The reports below [`RUN_DIR`] that were begun before `usec` of CLOCK_MONOTONIC.
-fn reports_before(root: &Root, usec: u64) -> Vec<String> {
+/// The reports below [`RUN_DIR`] that were begun before `began`.
+fn reports_before(root: &Root, began: Moment) -> Vec<String> {
     let names =
         ["".to_owned(), format!("{PORTS}/"), format!("{PFS}/")].into_iter().flat_map(|dir| {
             let names = root.list(&format!("{RUN_DIR}/{dir}")).unwrap_or_default();
@@ -43,7 +44,7 @@ fn reports_before(root: &Root, usec: u64) -> Vec<String> {
     let is_before = |name: &String| {
         let text = root.text(&format!("{RUN_DIR}/{name}"), 16 << 20).ok();
         let report = text.and_then(|text| serde_json::from_str::<Report>(&text).ok());
-        report.is_some_and(|report| report.started_usec < usec)
+        report.is_some_and(|report| report.started_usec < began)
     };
     names.filter(|name| name.ends_with(".json")).filter(is_before).collect()
 }
@@ -52,6 +53,7 @@ fn reports_before(root: &Root, usec: u64) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+    use crate::names::at;
 
     #[test]
     fn reports_of_the_user_space_before_a_soft_reboot_are_found() {
@@ -66,7 +68,7 @@ mod tests {
         ];
         let dir = tree(&files, &[]);
         let root = Root::copy_at(dir.path()).expect("root");
-        let mut found = reports_before(&root, 100);
+        let mut found = reports_before(&root, at(100));
         found.sort_unstable();
         assert_eq!(found, ["boot.json", "pf/0000:4b:00.0.json", "ports/3.json"]);
     }

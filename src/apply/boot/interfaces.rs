@@ -2,20 +2,21 @@
 //! them and says so; boot makes them itself where none has in time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::model::{IfaceReport, PortProgress, Step};
-use crate::names::{IfName, Rung};
+use crate::names::{IfName, Moment, Rung};
 
 /// How long an interface's own unit may take to say how its settings went,
 /// before boot makes them itself: the udev rule can be missing, the unit masked.
-const INSTANCE_USEC: u64 = 5_000_000;
+const INSTANCE: Duration = Duration::from_secs(5);
 
 /// Interfaces whose settings were waited for.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
-    unset: BTreeMap<IfName, u64>,
+    unset: BTreeMap<IfName, Moment>,
     /// When they were made.
-    set: BTreeMap<IfName, u64>,
+    set: BTreeMap<IfName, Moment>,
     /// The start of the system is over, if that was asked.
     is_started: Option<bool>,
 }
@@ -29,7 +30,7 @@ impl Interfaces {
         &mut self,
         open: Vec<(IfName, u32)>,
         ports: &[PortProgress],
-        now: u64,
+        now: Moment,
         is_started: impl Fn() -> bool,
     ) -> Vec<Step> {
         for (netdev, _) in &open {
@@ -38,8 +39,8 @@ impl Interfaces {
             }
             let named = ports.iter().find(|p| p.netdev.as_ref() == Some(netdev));
             let named = named.and_then(|port| port.named_usec).unwrap_or(now);
-            let has_had_its_time = now >= named.saturating_add(INSTANCE_USEC)
-                && *self.is_started.get_or_insert_with(&is_started);
+            let has_had_its_time =
+                now >= named + INSTANCE && *self.is_started.get_or_insert_with(&is_started);
             self.unset.insert(netdev.clone(), if has_had_its_time { named } else { now });
         }
         for port in ports.iter().filter(|p| p.reached == Some(Rung::Configured)) {
@@ -48,7 +49,7 @@ impl Interfaces {
             }
         }
         let overdue = open.into_iter().filter(|(netdev, _)| {
-            self.unset.get(netdev).is_some_and(|since| now >= since + INSTANCE_USEC)
+            self.unset.get(netdev).is_some_and(|since| now >= *since + INSTANCE)
         });
         overdue.map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }).collect()
     }
@@ -59,20 +60,20 @@ impl Interfaces {
     }
 
     /// When those of the port's netdev were made, if they were waited for.
-    pub(super) fn made(&self, port: &PortProgress) -> Option<u64> {
+    pub(super) fn made(&self, port: &PortProgress) -> Option<Moment> {
         self.set.get(port.netdev.as_ref()?).copied()
     }
 
     /// When the next interface's own unit has had its time.
-    pub(super) fn next_overdue(&self, now: u64) -> Option<u64> {
+    pub(super) fn next_overdue(&self, now: Moment) -> Option<Moment> {
         let open = self.unset.iter().filter(|(netdev, _)| !self.set.contains_key(netdev));
-        open.map(|(_, since)| since + INSTANCE_USEC).filter(|t| *t > now).min()
+        open.map(|(_, since)| *since + INSTANCE).filter(|t| *t > now).min()
     }
 }
 
 /// Leave out of these `outcomes` what was deferred before this boot `started`: what was in use
 /// then may not be any more.
-pub(super) fn leave_out_old_deferrals(outcomes: &mut BTreeMap<u32, IfaceReport>, started: u64) {
+pub(super) fn leave_out_old_deferrals(outcomes: &mut BTreeMap<u32, IfaceReport>, started: Moment) {
     outcomes.retain(|_, outcome| outcome.deferred.is_none() || outcome.started_usec >= started);
 }
 
@@ -80,6 +81,7 @@ pub(super) fn leave_out_old_deferrals(outcomes: &mut BTreeMap<u32, IfaceReport>,
 mod tests {
     use super::*;
     use crate::model::iface::DeferredSettings;
+    use crate::names::at;
 
     #[test]
     fn what_an_earlier_run_has_deferred_is_open_again() {
@@ -88,9 +90,12 @@ mod tests {
             let deferred = deferred.then_some(nothing);
             IfaceReport { deferred, ..IfaceReport::blank("ib0", started) }
         };
-        let mut outcomes =
-            BTreeMap::from([(3, outcome(9, true)), (4, outcome(9, false)), (5, outcome(10, true))]);
-        leave_out_old_deferrals(&mut outcomes, 10);
+        let mut outcomes = BTreeMap::from([
+            (3, outcome(at(9), true)),
+            (4, outcome(at(9), false)),
+            (5, outcome(at(10), true)),
+        ]);
+        leave_out_old_deferrals(&mut outcomes, at(10));
         assert_eq!(outcomes.into_keys().collect::<Vec<_>>(), [4, 5]);
     }
 
@@ -109,40 +114,43 @@ mod tests {
     fn boot_acts_itself_once_the_unit_has_had_its_time() {
         let mut interfaces = Interfaces::default();
         let port = [ib0(Rung::Named)];
-        assert_eq!(interfaces.note(open(), &port, 10, || false), []);
+        assert_eq!(interfaces.note(open(), &port, at(10), || false), []);
         assert!(interfaces.has_waited(&port[0]));
-        assert_eq!(interfaces.next_overdue(10), Some(10 + INSTANCE_USEC));
-        let overdue = interfaces.note(open(), &port, 10 + INSTANCE_USEC, || false);
+        assert_eq!(interfaces.next_overdue(at(10)), Some(at(10) + INSTANCE));
+        let overdue = interfaces.note(open(), &port, at(10) + INSTANCE, || false);
         assert_eq!(overdue.len(), 1, "{overdue:?}");
-        assert_eq!(interfaces.next_overdue(10 + INSTANCE_USEC), None);
+        assert_eq!(interfaces.next_overdue(at(10) + INSTANCE), None);
     }
 
     /// No unit is started any more for an interface that was there before ibprov was begun.
     #[test]
     fn after_the_start_of_the_system_boot_acts_at_once() {
-        let named = 7;
+        let named = at(7);
         let port = [PortProgress { named_usec: Some(named), ..ib0(Rung::Named) }];
         let acts = |now, is_started: bool| {
             !Interfaces::default().note(open(), &port, now, || is_started).is_empty()
         };
-        assert!(acts(named + INSTANCE_USEC, true));
-        assert!(!acts(named + INSTANCE_USEC, false), "its unit starts beside us");
+        assert!(acts(named + INSTANCE, true));
+        assert!(!acts(named + INSTANCE, false), "its unit starts beside us");
         let asked = || unreachable!("it has just appeared, and its unit starts");
-        let now = named + INSTANCE_USEC - 1;
+        let now = named + INSTANCE - Duration::from_micros(1);
         assert_eq!(Interfaces::default().note(open(), &port, now, asked), []);
     }
 
     #[test]
     fn what_was_made_is_not_overdue() {
         let mut interfaces = Interfaces::default();
-        interfaces.note(open(), &[ib0(Rung::Named)], 10, || false);
+        interfaces.note(open(), &[ib0(Rung::Named)], at(10), || false);
         let port = [ib0(Rung::Configured)];
-        assert_eq!(interfaces.note(Vec::new(), &port, 20, || false), []);
-        interfaces.note(Vec::new(), &port, 30, || false);
-        assert_eq!((interfaces.made(&port[0]), interfaces.next_overdue(30)), (Some(20), None));
+        assert_eq!(interfaces.note(Vec::new(), &port, at(20), || false), []);
+        interfaces.note(Vec::new(), &port, at(30), || false);
+        assert_eq!(
+            (interfaces.made(&port[0]), interfaces.next_overdue(at(30))),
+            (Some(at(20)), None)
+        );
         // Who was never waited for has no such time.
         let mut fresh = Interfaces::default();
-        fresh.note(Vec::new(), &port, 20, || false);
+        fresh.note(Vec::new(), &port, at(20), || false);
         assert_eq!((fresh.made(&port[0]), fresh.has_waited(&port[0])), (None, false));
     }
 }

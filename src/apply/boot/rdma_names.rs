@@ -9,14 +9,15 @@
 //! something of, so only its processed event, or an empty queue, tells.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::model::PortProgress;
-use crate::names::{RdmaName, Rung};
+use crate::names::{Moment, RdmaName, Rung};
 use crate::observe::Observed;
 
 /// For how long after the netdev's own name the RDMA device's is waited for. Two
 /// events in a row: milliseconds, unless udev itself is in trouble.
-const LIMIT_USEC: u64 = 2_000_000;
+const LIMIT: Duration = Duration::from_secs(2);
 
 /// The RDMA devices whose names are final.
 #[derive(Debug, Default)]
@@ -46,18 +47,18 @@ impl RdmaNames {
         &self,
         ports: &mut [PortProgress],
         observed: &Observed,
-        now: u64,
-    ) -> Option<u64> {
+        now: Moment,
+    ) -> Option<Moment> {
         if observed.udev.running == Some(false) {
             return None;
         }
         let mut next = None;
         for port in ports.iter_mut().filter(|p| p.reached == Some(Rung::Named)) {
             let (Some(name), Some(named)) = (&port.rdma, port.named_usec) else { continue };
-            let until = named.saturating_add(LIMIT_USEC);
+            let until = named + LIMIT;
             if now < until && !self.is_final(name, observed) {
                 port.reached = Some(Rung::Netdev);
-                next = Some(next.map_or(until, |n: u64| n.min(until)));
+                next = Some(next.map_or(until, |n: Moment| n.min(until)));
             }
         }
         next
@@ -72,9 +73,11 @@ impl RdmaNames {
 mod tests {
     use super::*;
     use crate::model::status::Udev;
+    use crate::names::at;
     use crate::observe::{PciFunction, RdmaDevice};
 
-    const NAMED: u64 = 10_000_000;
+    const NAMED: Moment = at(10_000_000);
+    const SOON: Moment = at(10_000_001);
 
     fn observed(rdma: &str, settled: bool, heard: &[&str]) -> Observed {
         let device =
@@ -97,8 +100,8 @@ mod tests {
     fn held(
         first: Option<&Observed>,
         now_there: &Observed,
-        now: u64,
-    ) -> (Option<Rung>, Option<u64>) {
+        now: Moment,
+    ) -> (Option<Rung>, Option<Moment>) {
         let mut names = RdmaNames::default();
         names.learn(first.unwrap_or(&Observed::default()), true);
         names.learn(now_there, false);
@@ -110,32 +113,32 @@ mod tests {
 
     #[test]
     fn a_new_rdma_device_is_waited_for_until_udev_has_told_of_its_name() {
-        let until = Some(NAMED + LIMIT_USEC);
+        let until = Some(NAMED + LIMIT);
         let new = observed("mlx5_0", true, &[]);
-        assert_eq!(held(None, &new, NAMED + 1), (Some(Rung::Netdev), until));
+        assert_eq!(held(None, &new, SOON), (Some(Rung::Netdev), until));
         // Its first event under the old name is not the end of it.
         let renamed = observed("ibp1s0", false, &["mlx5_0"]);
-        assert_eq!(held(None, &renamed, NAMED + 1), (Some(Rung::Netdev), until));
+        assert_eq!(held(None, &renamed, SOON), (Some(Rung::Netdev), until));
         let done = observed("ibp1s0", false, &["mlx5_0", "ibp1s0"]);
-        assert_eq!(held(None, &done, NAMED + 1), (Some(Rung::Named), None));
+        assert_eq!(held(None, &done, SOON), (Some(Rung::Named), None));
     }
 
     #[test]
     fn one_that_was_there_is_final_where_udev_has_nothing_to_do() {
         let busy = observed("mlx5_0", false, &[]);
         let idle = observed("mlx5_0", true, &[]);
-        assert_eq!(held(Some(&busy), &busy, NAMED + 1).0, Some(Rung::Netdev));
-        assert_eq!(held(Some(&busy), &idle, NAMED + 1), (Some(Rung::Named), None));
+        assert_eq!(held(Some(&busy), &busy, SOON).0, Some(Rung::Netdev));
+        assert_eq!(held(Some(&busy), &idle, SOON), (Some(Rung::Named), None));
         // What udev does later has nothing to do with it.
-        assert_eq!(held(Some(&idle), &busy, NAMED + 1), (Some(Rung::Named), None));
+        assert_eq!(held(Some(&idle), &busy, SOON), (Some(Rung::Named), None));
     }
 
     #[test]
     fn a_silent_udev_holds_no_port_for_long() {
         let new = observed("mlx5_0", false, &[]);
-        assert_eq!(held(None, &new, NAMED + LIMIT_USEC), (Some(Rung::Named), None));
+        assert_eq!(held(None, &new, NAMED + LIMIT), (Some(Rung::Named), None));
         let mut without_udev = new;
         without_udev.udev.running = Some(false);
-        assert_eq!(held(None, &without_udev, NAMED + 1), (Some(Rung::Named), None));
+        assert_eq!(held(None, &without_udev, SOON), (Some(Rung::Named), None));
     }
 }

@@ -1,15 +1,17 @@
 //! The soft RoCE devices of the configuration, while boot runs.
 
+use std::time::Duration;
+
 use super::Boot;
 use crate::config::RXE_MODULE;
 use crate::model::{RxeReport, RxeState};
-use crate::names::ModuleState;
+use crate::names::{ModuleState, Moment};
 use crate::observe::{Observed, rxe};
 use crate::plan::rxe::judge_rxe;
 
 /// For how long boot waits for udev to finish with the netdev of a soft RoCE device that is
 /// there already. One that udev finishes with later starts a unit.
-const NAMED_USEC: u64 = 10_000_000;
+const NAMED: Duration = Duration::from_secs(10);
 
 /// The module of soft RoCE is there.
 pub(super) fn has_module(observed: &Observed) -> bool {
@@ -46,12 +48,17 @@ impl Boot<'_> {
     }
 
     /// Until when boot goes on for the sake of them; `None` if there is nothing to wait for.
-    pub(super) fn rxe_deadline(&self, rxe: &[RxeReport], now: u64, deadline: u64) -> Option<u64> {
+    pub(super) fn rxe_deadline(
+        &self,
+        rxe: &[RxeReport],
+        now: Moment,
+        deadline: Moment,
+    ) -> Option<Moment> {
         if self.steps.done.rxe_in_flight() {
             return (now < deadline).then_some(deadline);
         }
         let is_open = rxe.iter().any(|report| report.state == RxeState::NotNamed);
-        let until = deadline.min(self.report.started_usec + NAMED_USEC);
+        let until = deadline.min(self.report.started_usec + NAMED);
         (is_open && now < until).then_some(until)
     }
 }

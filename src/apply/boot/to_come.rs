@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tracing::{info, warn};
@@ -16,7 +17,7 @@ use crate::host::events::Events;
 use crate::host::{Root, clock, kernel_log, state};
 use crate::ladder::{KernelLogFacts, UdevHistory, cause, expect, progress};
 use crate::model::{PortProgress, Unresolved, WantedPf};
-use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
+use crate::names::{BindOrder, ModuleName, ModuleState, Moment, PciAddress, Rung};
 use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules, last_report};
 use crate::workers::products::Products;
 
@@ -35,16 +36,15 @@ pub(super) fn missing<'a>(
 }
 
 /// Wait, as a boot does, until the devices of no adapter but that of `own` may come any more, and
-/// then until the PFs are through whose VFs are numbered before its own, each at most `limit_usec`:
+/// then until the PFs are through whose VFs are numbered before its own, each at most `limit`:
 /// after a reload of the drivers the PFs come one after the other, too, and udev has the plan of
 /// each applied as it comes.
 ///
 /// # Errors
 /// Nothing could be waited for at all, or a signal came.
-pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> anyhow::Result<()> {
+pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit: Duration) -> anyhow::Result<()> {
     let pf = own.pf;
-    let [adapters_by, turn_by] =
-        [1, 2].map(|n| clock::monotonic_usec().saturating_add(limit_usec.saturating_mul(n)));
+    let [adapters_by, turn_by] = [1, 2].map(|n| clock::now() + limit.saturating_mul(n));
     let rules = ModprobeRules::read(root);
     let observer = Observer::new(root);
     let mut products = Products::new(root).with_overrides();
@@ -71,7 +71,7 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
         let goal = if has_ipoib { Rung::Named } else { Rung::Rdma };
         expectation.goal = expectation.goal.min(goal);
         let mut ports = progress::progress(&expectation, &observed);
-        let now = clock::monotonic_usec();
+        let now = clock::now();
         let held = rdma_names.hold(&mut ports, &observed, now);
         let may_come = |port: &&PortProgress| {
             let is_final = || cause::cause(port, &observed, &facts).is_some_and(|c| c.is_final);
@@ -129,17 +129,17 @@ fn is_before(other: &WantedPf, own: &WantedPf) -> bool {
     own.binding.order == BindOrder::InOrder && other.pf != own.pf && is_first
 }
 
-/// When udev had finished with the netdevs of `pf`, microseconds of CLOCK_MONOTONIC.
-fn came(pf: &PciFunction) -> u64 {
+/// When udev had finished with the netdevs of `pf`.
+fn came(pf: &PciFunction) -> Moment {
     let ports = pf.rdma.iter().flat_map(|device| &device.ports);
-    ports.filter_map(|port| port.netdev.as_ref()?.named_usec).max().unwrap_or(0)
+    ports.filter_map(|port| port.netdev.as_ref()?.named_usec).max().unwrap_or_default()
 }
 
 /// True if the plan of `pf` has been applied since then, whatever has become of it.
-fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
+fn is_through(pf: PciAddress, came: Moment, root: &Root) -> bool {
     #[derive(Deserialize)]
     struct Applied {
-        finished_usec: u64,
+        finished_usec: Moment,
     }
     let applied: Option<Applied> = last_report(root, &format!("{}/{pf}.json", state::PFS));
     applied.is_some_and(|applied| applied.finished_usec > came)
@@ -149,6 +149,7 @@ fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
 mod tests {
     use super::*;
     use crate::model::common::{Code, Finding};
+    use crate::names::at;
 
     #[test]
     fn vfs_that_are_bound_in_order_come_after_those_with_a_lower_number_and_with_names() {
@@ -175,14 +176,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let root = Root::copy_at(dir.path()).expect("a tree");
         let pf: PciAddress = "0001:01:00.0".parse().expect("an address");
-        assert!(!is_through(pf, 0, &root), "nothing was applied");
+        assert!(!is_through(pf, Moment::START, &root), "nothing was applied");
         std::fs::create_dir_all(dir.path().join("run/ibprov/pf")).expect("a folder");
         let report = dir.path().join("run/ibprov/pf/0001:01:00.0.json");
         std::fs::write(&report, "{\"schema\":1,\"exit_code\":0,\"finished_usec\":7}")
             .expect("written");
-        assert!(is_through(pf, 6, &root) && !is_through(pf, 7, &root));
+        assert!(is_through(pf, at(6), &root) && !is_through(pf, at(7), &root));
         std::fs::write(&report, "{\"schema\":1,").expect("written");
-        assert!(!is_through(pf, 0, &root), "cut off");
+        assert!(!is_through(pf, Moment::START, &root), "cut off");
     }
 
     #[test]

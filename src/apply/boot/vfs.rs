@@ -3,20 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use super::to_come::missing;
 use crate::apply::machine::Machine;
 use crate::apply::pfs::{self, PfRuns, Plans};
 use crate::config::Config;
-use crate::host::{Root, clock};
+use crate::host::Root;
 use crate::model::{NotExpected, PortProgress, Unresolved, pf::Outcome};
-use crate::names::{PciAddress, Rung};
+use crate::names::{Moment, PciAddress, Rung};
 use crate::observe::Observed;
 
 /// How often the host is looked at while VFs come.
-const LOOK_EVERY_USEC: u64 = 250_000;
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Left for a child to put things back and report before boot's own deadline.
-const RESERVE_USEC: u64 = 3_000_000;
+const RESERVE: Duration = Duration::from_secs(3);
 
 /// Why a PF's plan has not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ enum Held {
 #[derive(Debug)]
 pub(super) struct Vfs<'a> {
     config: &'a Config,
-    started: u64,
+    started: Moment,
     begun: BTreeSet<PciAddress>,
     /// PFs that are there and have not begun, and why.
     held: Vec<(PciAddress, Held)>,
@@ -48,7 +49,7 @@ impl<'a> Vfs<'a> {
         machine: &'a dyn Machine,
         config: &'a Config,
         config_file: Option<&'a Path>,
-        started: u64,
+        started: Moment,
     ) -> Self {
         Self {
             config,
@@ -73,7 +74,7 @@ impl<'a> Vfs<'a> {
         ports: &[PortProgress],
         unclear: &BTreeSet<PciAddress>,
         awaited: impl Fn(PciAddress) -> bool,
-        (now, deadline): (u64, u64),
+        (now, deadline): (Moment, Moment),
     ) {
         self.runs.collect();
         if self.begun.len() == self.config.pf.len() {
@@ -94,8 +95,8 @@ impl<'a> Vfs<'a> {
         self.held.clear();
         wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
         wanted.sort_unstable_by_key(|(wanted, _)| wanted.pf);
-        let limit = deadline.saturating_sub(now + RESERVE_USEC);
-        let limit = limit.min(clock::usec(self.config.boot.adapter_timeout));
+        let limit = deadline.since(now + RESERVE);
+        let limit = limit.min(self.config.boot.adapter_timeout);
         for (wanted, _) in wanted {
             let pf = wanted.pf;
             let held = if !is_ready(pf) {
@@ -113,18 +114,17 @@ impl<'a> Vfs<'a> {
     }
 
     /// Until when PFs of the configuration are waited for that are not seen.
-    fn for_pf(&self, deadline: u64) -> u64 {
-        let per_hca = clock::usec(self.config.boot.adapter_timeout);
-        self.started.saturating_add(per_hca).min(deadline)
+    fn for_pf(&self, deadline: Moment) -> Moment {
+        (self.started + self.config.boot.adapter_timeout).min(deadline)
     }
 
     /// A PF of the configuration is not seen, and may still come.
-    fn is_any_missing(&self, now: u64, deadline: u64) -> bool {
+    fn is_any_missing(&self, now: Moment, deadline: Moment) -> bool {
         now < self.for_pf(deadline) && self.missing.is_some()
     }
 
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
-    pub(super) fn next_deadline(&self, now: u64, deadline: u64) -> Option<u64> {
+    pub(super) fn next_deadline(&self, now: Moment, deadline: Moment) -> Option<Moment> {
         if self.is_at_work() && now < deadline {
             Some(deadline)
         } else if self.is_any_missing(now, deadline) {
@@ -139,8 +139,8 @@ impl<'a> Vfs<'a> {
     }
 
     /// Until when events of devices are no reason to look.
-    pub(super) fn quiet_until(&self, now: u64) -> u64 {
-        if self.is_at_work() { now + LOOK_EVERY_USEC } else { now }
+    pub(super) fn quiet_until(&self, now: Moment) -> Moment {
+        if self.is_at_work() { now + LOOK_EVERY } else { now }
     }
 
     /// One phrase for the status line.

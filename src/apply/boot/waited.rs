@@ -2,24 +2,25 @@
 //! meanwhile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::interfaces::Interfaces;
 use crate::ladder::{KernelLogFacts, cause};
 use crate::model::{
     Awaited, PortProgress,
-    boot::{Climbed, Moment},
+    boot::{Climbed, TimelineEntry},
 };
-use crate::names::{PortNumber, Rung};
+use crate::names::{Moment, PortNumber, Rung};
 use crate::observe::Observed;
 
 /// The ports of one boot.
 #[derive(Debug, Default)]
 pub(super) struct Waited {
     /// When each was first waited for.
-    since: BTreeMap<Awaited, u64>,
+    since: BTreeMap<Awaited, Moment>,
     /// The rung each port was last seen at.
     seen: BTreeMap<(Awaited, Option<PortNumber>), Option<Rung>>,
-    timeline: Vec<Moment>,
+    timeline: Vec<TimelineEntry>,
 }
 
 impl Waited {
@@ -29,7 +30,7 @@ impl Waited {
         &mut self,
         ports: &'p [PortProgress],
         interfaces: &Interfaces,
-        now: u64,
+        now: Moment,
     ) -> Vec<&'p PortProgress> {
         let mut ready = Vec::new();
         for port in ports {
@@ -49,7 +50,7 @@ impl Waited {
             let text = format!("{}{there}", standing(port, rung));
             let (expected, port_number) = (port.expected.clone(), port.port);
             let climbed = Some(Climbed { expected, port: port_number, rung });
-            self.timeline.push(Moment { usec, text, climbed });
+            self.timeline.push(TimelineEntry { usec, text, climbed });
             if port.is_ready() && !port.is_ethernet() {
                 ready.push(port);
             }
@@ -58,7 +59,7 @@ impl Waited {
     }
 
     /// Since when `port` is waited for.
-    pub(super) fn since(&self, port: &PortProgress, now: u64) -> u64 {
+    pub(super) fn since(&self, port: &PortProgress, now: Moment) -> Moment {
         self.since.get(&port.awaited()).copied().unwrap_or(now)
     }
 
@@ -68,11 +69,11 @@ impl Waited {
         &self,
         ports: &[PortProgress],
         is_blocked: impl Fn(&PortProgress) -> bool,
-        per_hca_usec: u64,
-        now: u64,
-    ) -> Option<u64> {
+        per_hca: Duration,
+        now: Moment,
+    ) -> Option<Moment> {
         let missing = ports.iter().filter(|p| !p.is_ready());
-        let until = |p: &PortProgress| self.since(p, now).saturating_add(per_hca_usec);
+        let until = |p: &PortProgress| self.since(p, now) + per_hca;
         missing.filter(|p| until(p) > now && !is_blocked(p)).map(until).min()
     }
 
@@ -83,7 +84,7 @@ impl Waited {
         ports: &[PortProgress],
         work: Option<&str>,
         (observed, facts): (&Observed, &KernelLogFacts),
-        now: u64,
+        now: Moment,
     ) -> String {
         let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
         let ready = waited.iter().filter(|p| p.is_ready()).count();
@@ -98,7 +99,7 @@ impl Waited {
         match (missing.min_by_key(|p| (!says_why(p), self.since(p, now))), work) {
             (Some(port), _) => {
                 let why = cause::cause(port, observed, facts).map(|c| c.text).unwrap_or_default();
-                let seconds = now.saturating_sub(self.since(port, now)) / 1_000_000;
+                let seconds = now.since(self.since(port, now)).as_secs();
                 format!("{line}: waiting for {}: {why}, {seconds} s", port.label())
             }
             (None, Some(work)) => format!("{line}: {work}"),
@@ -107,8 +108,8 @@ impl Waited {
     }
 
     /// What happened when, in that order.
-    pub(super) fn into_timeline(mut self) -> Vec<Moment> {
-        self.timeline.sort_by_key(|m| m.usec);
+    pub(super) fn into_timeline(mut self) -> Vec<TimelineEntry> {
+        self.timeline.sort_by_key(|entry| entry.usec);
         self.timeline
     }
 }
@@ -124,6 +125,7 @@ mod tests {
     use super::*;
     use crate::config::{self, AtLeast, Config};
     use crate::ladder::{expect, progress};
+    use crate::names::at;
     use crate::observe::ModprobeRules;
 
     const HERE: &str = "0000:4b:00.0";
@@ -134,7 +136,7 @@ mod tests {
         port
     }
 
-    fn noted(looks: &[(Rung, u64)]) -> (Waited, usize) {
+    fn noted(looks: &[(Rung, Moment)]) -> (Waited, usize) {
         let mut waited = Waited::default();
         let mut ready = 0;
         for (rung, now) in looks {
@@ -145,31 +147,36 @@ mod tests {
 
     #[test]
     fn a_rung_is_noted_when_it_is_first_seen_and_readiness_told_once() {
-        let looks = [(Rung::Rdma, 10), (Rung::Rdma, 20), (Rung::Named, 30), (Rung::Named, 40)];
+        let looks = [
+            (Rung::Rdma, at(10)),
+            (Rung::Rdma, at(20)),
+            (Rung::Named, at(30)),
+            (Rung::Named, at(40)),
+        ];
         let (waited, ready) = noted(&looks);
         let timeline = waited.into_timeline();
         let told: Vec<_> = timeline.iter().map(|m| (m.usec, m.text.as_str())).collect();
         let here = |what| format!("{HERE}: {what}");
         let (first, second) = (here("rdma (when first seen)"), here("named"));
-        assert_eq!(told, [(10, first.as_str()), (30, second.as_str())]);
+        assert_eq!(told, [(at(10), first.as_str()), (at(30), second.as_str())]);
         assert_eq!(ready, 1);
     }
 
     #[test]
     fn a_port_is_waited_for_until_its_time_is_over_or_it_cannot_come() {
-        let (waited, _) = noted(&[(Rung::Rdma, 10), (Rung::Rdma, 20)]);
+        let (waited, _) = noted(&[(Rung::Rdma, at(10)), (Rung::Rdma, at(20))]);
         let next = |reached, blocked: bool, now| {
-            waited.next_deadline(&[port(reached)], |_| blocked, 100, now)
+            waited.next_deadline(&[port(reached)], |_| blocked, Duration::from_micros(100), now)
         };
-        assert_eq!(next(Rung::Rdma, false, 50), Some(110));
-        assert_eq!(next(Rung::Rdma, true, 50), None);
-        assert_eq!(next(Rung::Rdma, false, 110), None);
-        assert_eq!(next(Rung::Named, false, 50), None);
+        assert_eq!(next(Rung::Rdma, false, at(50)), Some(at(110)));
+        assert_eq!(next(Rung::Rdma, true, at(50)), None);
+        assert_eq!(next(Rung::Rdma, false, at(110)), None);
+        assert_eq!(next(Rung::Named, false, at(50)), None);
     }
 
     const SECOND: &str = "0000:4b:00.1";
 
-    fn at(pci: &str, reached: Rung) -> PortProgress {
+    fn port_of(pci: &str, reached: Rung) -> PortProgress {
         let mut port = PortProgress::absent(pci.to_owned(), Rung::Named, String::new());
         port.pci = pci.parse().ok();
         port.reached = Some(reached);
@@ -177,15 +184,15 @@ mod tests {
     }
 
     fn shown(ports: &[PortProgress], work: Option<&str>, facts: &KernelLogFacts) -> String {
-        let since = [(HERE, 1_000_000), (SECOND, 2_000_000)];
+        let since = [(HERE, at(1_000_000)), (SECOND, at(2_000_000))];
         let since = since.map(|(port, since)| (Awaited::Port(port.into()), since)).into();
         let waited = Waited { since, ..Waited::default() };
-        waited.status(ports, work, (&Observed::default(), facts), 9_500_000)
+        waited.status(ports, work, (&Observed::default(), facts), at(9_500_000))
     }
 
     #[test]
     fn the_port_that_waits_longest_is_named_or_one_that_waits_for_firmware() {
-        let ports = [at(SECOND, Rung::Pci), at(HERE, Rung::Pci)];
+        let ports = [port_of(SECOND, Rung::Pci), port_of(HERE, Rung::Pci)];
         let mut facts = KernelLogFacts::default();
         let why = "no driver is bound to the function";
         let of = |pci, seconds| format!("0 of 2 ports: waiting for {pci}: {why}, {seconds} s");
@@ -198,7 +205,7 @@ mod tests {
     #[test]
     fn those_of_at_least_are_waited_for_since_the_first_look_however_many_are_missing() {
         let mut waited = Waited::default();
-        let mut missing = |ports: usize, now: u64| {
+        let mut missing = |ports: usize, now: Moment| {
             let config = Config {
                 boot: config::Boot {
                     at_least: Some(AtLeast { ports, origin: "/etc/x.toml:1:1".to_owned() }),
@@ -210,15 +217,18 @@ mod tests {
             let wanted = expect::expectation(&config, &observed, &ModprobeRules::default(), None);
             let ports = progress::progress(&wanted.of_boot(), &observed);
             waited.note(&ports, &Interfaces::default(), now);
-            (ports[0].expected.to_string(), waited.next_deadline(&ports, |_| false, 100, now))
+            (
+                ports[0].expected.to_string(),
+                waited.next_deadline(&ports, |_| false, Duration::from_micros(100), now),
+            )
         };
-        assert_eq!(missing(2, 10), ("2 more ports".to_owned(), Some(110)));
-        assert_eq!(missing(1, 100), ("1 more port".to_owned(), Some(110)));
+        assert_eq!(missing(2, at(10)), ("2 more ports".to_owned(), Some(at(110))));
+        assert_eq!(missing(1, at(100)), ("1 more port".to_owned(), Some(at(110))));
     }
 
     #[test]
     fn with_all_ports_ready_the_work_is_named() {
-        let ports = [at(HERE, Rung::Named)];
+        let ports = [port_of(HERE, Rung::Named)];
         let facts = KernelLogFacts::default();
         assert_eq!(
             shown(&ports, Some("waiting for modprobe"), &facts),

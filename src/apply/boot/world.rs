@@ -12,14 +12,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::apply::machine::Child;
-use crate::apply::pf::LONGEST_END_USEC;
+use crate::apply::pf::LONGEST_END;
 use crate::config::{Problems, Source};
 use crate::host::KernelLine;
 use crate::host::UdevEvent;
 use crate::host::lock::Held;
 use crate::host::testing::tree;
 use crate::model::{DeferredSettings, IfaceReport};
-use crate::names::{LinkLayer, PortNumber};
+use crate::names::{LinkLayer, Moment, PortNumber, at};
 use crate::observe::{NetDev, PciFunction, Port, RdmaDevice};
 
 const MSEC: u64 = 1_000;
@@ -157,7 +157,7 @@ impl State {
                 name: format!("ib{card}").parse().expect("name"),
                 ifindex: 10 + u32::try_from(card).expect("few"),
                 named: is(known.named),
-                named_usec: Some(known.named).filter(|at| is(*at)),
+                named_usec: Some(known.named).filter(|at| is(*at)).map(Moment::from_usec),
                 guid: None,
             });
             let port = Port {
@@ -248,8 +248,8 @@ impl World {
         let now = state.now;
         let is_new = |at: u64| before < at && at <= now;
         let kernel = state.lines.iter().filter(|(at, _)| is_new(*at));
-        let kernel =
-            kernel.map(|(at, text)| KernelLine { usec: *at, level: 4, text: text.clone() });
+        let kernel = kernel.map(|(at, text)| (Moment::from_usec(*at), text.clone()));
+        let kernel = kernel.map(|(at, text)| KernelLine { at, level: 4, text });
         let udev = state.udev_times().filter(|(_, at)| is_new(*at));
         let udev = udev.map(|(sysname, _)| UdevEvent {
             action: "add".to_owned(),
@@ -270,8 +270,8 @@ impl World {
 }
 
 impl Machine for World {
-    fn now(&self) -> u64 {
-        self.0.borrow().now
+    fn now(&self) -> Moment {
+        Moment::from_usec(self.0.borrow().now)
     }
 
     fn find(&self, program: &str) -> Option<PathBuf> {
@@ -297,8 +297,8 @@ impl Child for Program {
         7
     }
 
-    fn started_usec(&self) -> u64 {
-        self.0.0.borrow().started[self.1].at
+    fn started(&self) -> Moment {
+        Moment::from_usec(self.0.0.borrow().started[self.1].at)
     }
 
     fn ended(&mut self) -> io::Result<Option<Ended>> {
@@ -306,9 +306,8 @@ impl Child for Program {
         let now = state.now;
         let child = &mut state.started[self.1];
         child.is_over = child.ends <= now;
-        let took_usec = now - child.at;
-        let ended =
-            Ended { failure: None, stderr: String::new(), stdout: String::new(), took_usec };
+        let took = Duration::from_micros(now - child.at);
+        let ended = Ended { failure: None, stderr: String::new(), stdout: String::new(), took };
         Ok(child.is_over.then_some(ended))
     }
 
@@ -340,10 +339,11 @@ fn is_good(story: &Story) -> Result<(), String> {
     let root = Root::copy_at(dir.path()).expect("root");
     let (config, rules, world) = (config(story), ModprobeRules::default(), World::new(story));
     let steps = Steps::new(&world, &root, &rules, None, None, false);
-    let vfs = Vfs::new(&world, &config, None, BEGIN);
-    let mut boot = Boot::new(&world, &config, &root, &rules, steps, vfs, blank(BEGIN));
-    let deadline = BEGIN + clock::usec(config.boot.timeout);
-    let (mut is_stopped, mut last_event) = (false, BEGIN);
+    let begin = Moment::from_usec(BEGIN);
+    let vfs = Vfs::new(&world, &config, None, begin);
+    let mut boot = Boot::new(&world, &config, &root, &rules, steps, vfs, blank(begin));
+    let deadline = begin + config.boot.timeout;
+    let (mut is_stopped, mut last_event) = (false, begin);
     let told = || world.0.borrow().told.concat();
     for _turn in 0..2_000 {
         let ended = boot.steps.collect_ended();
@@ -353,9 +353,9 @@ fn is_good(story: &Story) -> Result<(), String> {
         match next {
             Next::Wait { until, .. } => {
                 if is_stopped || now >= deadline || until > deadline || until <= now {
-                    return Err(format!("at {now} it waits until {until}:{}", told()));
+                    return Err(format!("at {now:?} it waits until {until:?}:{}", told()));
                 }
-                let happened = world.pass(until);
+                let happened = world.pass(until.usec());
                 is_stopped |= happened.stop;
                 if world.now() < until || happened != Happened::default() {
                     last_event = world.now();
@@ -371,7 +371,7 @@ fn is_good(story: &Story) -> Result<(), String> {
                 world.0.borrow_mut().tell(&format!("it ends: {:?}", report.verdict));
                 let state = world.0.borrow();
                 return state
-                    .judge(&report, now, last_event, deadline)
+                    .judge(&report, now.usec(), last_event.usec(), deadline.usec())
                     .map_err(|why| format!("{why}:{}", state.told.concat()));
             }
         }
@@ -395,7 +395,7 @@ impl State {
             }
             if child.args.first().is_some_and(|verb| verb == "apply") {
                 let limit: u64 = child.args[5].parse().expect("milliseconds");
-                if limit > 0 && child.at + limit * MSEC + LONGEST_END_USEC > deadline {
+                if limit > 0 && child.at + limit * MSEC + usec(LONGEST_END) > deadline {
                     return Err(format!("no time is left for: {}", child.args.join(" ")));
                 }
                 // Numbers of the kernel: one works alone.
@@ -452,7 +452,7 @@ fn story() -> impl Strategy<Value = Story> {
 #[test]
 fn what_an_earlier_run_found_in_use_is_waited_for() {
     let nothing = DeferredSettings { steps: Vec::new(), uses: Vec::new() };
-    let waits = |began: u64| {
+    let waits = |began: Moment| {
         let outcome = IfaceReport {
             ifindex: 10,
             deferred: Some(nothing.clone()),
@@ -484,20 +484,21 @@ fn what_an_earlier_run_found_in_use_is_waited_for() {
         let config = loaded.map_err(|problems| problems.to_string()).expect("good").config;
         let rules = ModprobeRules::default();
         let steps = Steps::new(&world, &root, &rules, None, None, false);
-        let vfs = Vfs::new(&world, &config, None, BEGIN);
-        let mut boot = Boot::new(&world, &config, &root, &rules, steps, vfs, blank(BEGIN));
-        while world.0.borrow().known[0].named > world.now() {
+        let vfs = Vfs::new(&world, &config, None, at(BEGIN));
+        let mut boot = Boot::new(&world, &config, &root, &rules, steps, vfs, blank(at(BEGIN)));
+        while at(world.0.borrow().known[0].named) > world.now() {
             let happened = world.pass(NEVER);
             boot.learn(&happened);
         }
         let observed = world.0.borrow().observe(&boot.heard.devices);
         let now = world.now();
-        let (ports, next) = boot.turn(&observed, Vec::new(), false, now, now + 1_000_000);
+        let (ports, next) =
+            boot.turn(&observed, Vec::new(), false, now, now + Duration::from_secs(1));
         assert_eq!(ports[0].reached, Some(crate::names::Rung::Named), "{ports:?}");
         matches!(next, Next::Wait { .. })
     };
-    assert!(waits(BEGIN - 1));
-    assert!(!waits(BEGIN), "it was found in this boot");
+    assert!(waits(at(BEGIN - 1)));
+    assert!(!waits(at(BEGIN)), "it was found in this boot");
 }
 
 proptest! {

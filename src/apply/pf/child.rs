@@ -8,7 +8,7 @@ use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
 use crate::workers::survey::rdma_held;
-use crate::workers::{Answer, Failure, Reply, Request, SILENCE_USEC, undo};
+use crate::workers::{Answer, Failure, Reply, Request, SILENCE, undo};
 
 impl<M: Machine> Watch<M> {
     /// How many netdevs ib_ipoib has of these RDMA devices; what is not known is left out.
@@ -19,7 +19,7 @@ impl<M: Machine> Watch<M> {
         &mut self,
         devices: Vec<RdmaName>,
     ) -> anyhow::Result<Result<Vec<Option<usize>>, String>> {
-        let until = self.last_moment().min(self.now() + SILENCE_USEC);
+        let until = self.last_moment().min(self.now() + SILENCE);
         let request = [Request::IpoibNetdevs(devices)];
         let reply = self.ask(Responder::RdmaNetlink, &request, until)?.pop().flatten();
         Ok(match reply {

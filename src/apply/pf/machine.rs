@@ -7,7 +7,7 @@ use crate::host::events::{Events, Happened};
 use crate::host::lock::{Held, LockError, Locks};
 use crate::host::{Root, clock, persistent_names};
 use crate::model::{Code, Finding, ToDo};
-use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex, VfNames};
+use crate::names::{Moment, PciAddress, PortNumber, RdmaName, VfIndex, VfNames};
 use crate::observe::administered::alias_entries;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
@@ -35,7 +35,7 @@ pub(super) enum Ear {
 
 pub(super) trait Machine {
     /// Microseconds of CLOCK_MONOTONIC.
-    fn now(&self) -> u64;
+    fn now(&self) -> Moment;
 
     /// Take the PF's lock; who is at work there, if another process has it. Why the run goes on
     /// without a lock is added to `problems`.
@@ -46,7 +46,7 @@ pub(super) trait Machine {
     fn start(&mut self) -> io::Result<()>;
 
     /// Wait until something happens, `until` at the latest.
-    fn wait(&mut self, until: u64, ear: Ear) -> io::Result<Happened>;
+    fn wait(&mut self, until: Moment, ear: Ear) -> io::Result<Happened>;
 
     /// Locks that are released are something that happens from now on; true if they were not
     /// before.
@@ -141,8 +141,8 @@ impl<'a> Live<'a> {
 }
 
 impl Machine for Live<'_> {
-    fn now(&self) -> u64 {
-        clock::monotonic_usec()
+    fn now(&self) -> Moment {
+        clock::now()
     }
 
     fn lock(&mut self, problems: &mut Vec<String>) -> Option<Finding> {
@@ -170,7 +170,7 @@ impl Machine for Live<'_> {
         Ok(())
     }
 
-    fn wait(&mut self, until: u64, ear: Ear) -> io::Result<Happened> {
+    fn wait(&mut self, until: Moment, ear: Ear) -> io::Result<Happened> {
         let Self { events, child, rdma_netlink, .. } = self;
         let client = match ear {
             Ear::All => return events.wait(until),

@@ -2,55 +2,57 @@
 //! to end; and what the kernel says meanwhile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use super::machine::{Ear, Machine, Responder};
 use crate::host::events::Happened;
 use crate::host::live_line;
-use crate::host::lock::RETRY_USEC;
+use crate::host::lock::RETRY;
 use crate::ladder::{KernelLogFacts, cause};
 use crate::model::Finding;
+use crate::names::Moment;
 use crate::workers::{Reply, Request};
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
-const GRACE_USEC: u64 = 2_000_000;
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long is waited for it at least: where probes hang, the time above has gone by in vain
 /// for what they keep the child from answering.
-const RESTORE_USEC: u64 = 500_000;
+const RESTORE: Duration = Duration::from_millis(500);
 
 /// So long after its deadline a run may end.
 #[cfg(test)]
-pub(in crate::apply) const LONGEST_END_USEC: u64 = GRACE_USEC + RESTORE_USEC;
+pub(in crate::apply) const LONGEST_END: Duration = GRACE.saturating_add(RESTORE);
 
 /// A machine, and the time that a run has there.
 pub(super) struct Watch<M> {
     pub(super) machine: M,
-    pub(super) deadline: u64,
+    pub(super) deadline: Moment,
     pub(super) is_stopped: bool,
     pub(super) facts: KernelLogFacts,
 }
 
 impl<M: Machine> Watch<M> {
-    /// Until `deadline`, microseconds of CLOCK_MONOTONIC.
-    pub(super) fn new(machine: M, deadline: u64) -> Self {
+    /// Until `deadline`.
+    pub(super) fn new(machine: M, deadline: Moment) -> Self {
         Self { machine, deadline, is_stopped: false, facts: KernelLogFacts::default() }
     }
 
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Moment {
         self.machine.now()
     }
 
     /// Until when the host is looked at for the last time.
-    pub(super) const fn last_moment(&self) -> u64 {
-        self.deadline.saturating_add(GRACE_USEC)
+    pub(super) fn last_moment(&self) -> Moment {
+        self.deadline + GRACE
     }
 
     /// Until when it is waited for that what was changed for the work is put back.
-    pub(super) fn until_restored(&self) -> u64 {
-        self.last_moment().max(self.now().saturating_add(RESTORE_USEC))
+    pub(super) fn until_restored(&self) -> Moment {
+        self.last_moment().max(self.now() + RESTORE)
     }
 
     /// Nothing more is to be begun.
@@ -59,7 +61,7 @@ impl<M: Machine> Watch<M> {
     }
 
     /// Until something happens, `until` or the deadline.
-    pub(super) fn wait(&mut self, until: u64) -> Result<()> {
+    pub(super) fn wait(&mut self, until: Moment) -> Result<()> {
         let happened = self.machine.wait(until.min(self.deadline), Ear::All)?;
         self.learn(&happened);
         Ok(())
@@ -71,7 +73,7 @@ impl<M: Machine> Watch<M> {
         &mut self,
         who: Responder,
         requests: &[Request],
-        until: u64,
+        until: Moment,
     ) -> Result<Vec<Option<Reply>>> {
         let numbers: Vec<u64> = requests.iter().map(|r| self.machine.ask(who, r)).collect();
         let mut replies = BTreeMap::new();
@@ -105,7 +107,7 @@ impl<M: Machine> Watch<M> {
             }
             // It may have been released before anybody listened.
             if !self.machine.listen_to_locks() {
-                self.wait(self.now().saturating_add(RETRY_USEC))?;
+                self.wait(self.now() + RETRY)?;
             }
         }
     }

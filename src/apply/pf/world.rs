@@ -9,15 +9,15 @@ use std::io;
 use proptest::prelude::*;
 
 use super::machine::{Ear, Machine, Responder};
-use super::{NAMES_USEC, run_at};
+use super::{NAMES, run_at};
 use crate::host::KernelLine;
 use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
 use crate::ladder::vf::has_driver;
 use crate::model::{Code, Finding, Refusal, Use, Verdict, WantedPf};
 use crate::names::{
-    BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
-    VfNames, is_vfio,
+    BindOrder, LinkLayer, Moment, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex,
+    VfName, VfNames, is_vfio, usec,
 };
 use crate::observe::administered::AdministeredVf;
 use crate::observe::{Backend, ObservedPf, Undo, VfDevices};
@@ -318,7 +318,7 @@ impl World {
                         self.at(self.udev_until, Event::Nothing);
                     }
                     Fault::KernelLine => self.heard.kernel.push(KernelLine {
-                        usec: self.now,
+                        at: Moment::from_usec(self.now),
                         level: 4,
                         text: "audit: something".to_owned(),
                     }),
@@ -768,8 +768,8 @@ fn short(request: &Request) -> String {
 }
 
 impl Machine for &mut World {
-    fn now(&self) -> u64 {
-        self.now
+    fn now(&self) -> Moment {
+        Moment::from_usec(self.now)
     }
 
     fn lock(&mut self, _: &mut Vec<String>) -> Option<Finding> {
@@ -785,12 +785,13 @@ impl Machine for &mut World {
         Ok(())
     }
 
-    fn wait(&mut self, until: u64, ear: Ear) -> io::Result<Happened> {
+    fn wait(&mut self, until: Moment, ear: Ear) -> io::Result<Happened> {
         self.door();
         self.is_killed |= self.kill.is_some_and(|kill| self.doors > kill.doors);
         if self.is_killed {
             return Err(io::Error::other("killed"));
         }
+        let until = until.usec();
         assert!(until < BEGIN + 10 * LIMIT, "nothing ends this wait:{}", self.told());
         let has_come = |world: &World| match ear {
             Ear::All => world.heard != Happened::default(),
@@ -991,7 +992,7 @@ impl World {
         self.tell("a run begins".to_owned());
         let deadline = self.now + LIMIT;
         self.deadline = deadline;
-        let (report, _) = run_at(&mut *self, &story.wanted, deadline)?;
+        let (report, _) = run_at(&mut *self, &story.wanted, Moment::from_usec(deadline))?;
         self.tell(format!("it ends: {:?}", report.verdict));
         let end = self.stopped.unwrap_or(deadline).min(deadline);
         anyhow::ensure!(self.wrong.is_empty(), "{}", self.wrong.join("; "));
@@ -999,7 +1000,7 @@ impl World {
         let is_given_up = !self.hanging.is_empty() || self.lost.is_some();
         let waited = self.now - self.last_event.max(deadline - LIMIT);
         anyhow::ensure!(
-            is_given_up || waited < NAMES_USEC + 500 * MSEC,
+            is_given_up || waited < usec(NAMES) + 500 * MSEC,
             "it waited {} ms for nothing",
             waited / MSEC
         );

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::pattern::{caught, caught_one, has_any, word};
 use super::own::{self, Own};
+use crate::names::Moment;
 
 /// Where a line stands.
 #[derive(
@@ -19,8 +20,8 @@ pub struct Origin {
 /// When a line was written, by the clocks that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct When {
-    /// Microseconds since the kernel started.
-    pub monotonic: Option<u64>,
+    /// By the kernel's clock.
+    pub monotonic: Option<Moment>,
     /// Microseconds since 1970, in the zone of the log. Where the year is not
     /// written it is taken for 1972: differences within a log hold.
     pub wall: Option<u64>,
@@ -33,7 +34,8 @@ impl When {
     pub fn since(&self, earlier: &Self) -> Option<i64> {
         let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).ok();
         match (self.monotonic, earlier.monotonic, self.wall, earlier.wall) {
-            (Some(a), Some(b), _, _) | (_, _, Some(a), Some(b)) => difference(a, b),
+            (Some(a), Some(b), _, _) => difference(a.usec(), b.usec()),
+            (_, _, Some(a), Some(b)) => difference(a, b),
             _ => None,
         }
     }
@@ -265,6 +267,7 @@ pub fn function(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::at;
 
     #[test]
     fn what_journalctl_explains_is_no_part_of_a_units_name() {
@@ -277,11 +280,11 @@ mod tests {
     #[test]
     fn the_kernels_clock_counts_where_both_are_written() {
         // The other one is set while the system starts.
-        let at = |monotonic, wall| When { monotonic, wall, stamp: "".into() };
-        let (first, second) = (at(Some(10), Some(9_000)), at(Some(30), Some(1_000)));
+        let by = |monotonic, wall| When { monotonic, wall, stamp: "".into() };
+        let (first, second) = (by(Some(at(10)), Some(9_000)), by(Some(at(30)), Some(1_000)));
         assert_eq!(second.since(&first), Some(20));
-        assert_eq!(at(None, Some(9_500)).since(&first), Some(500));
-        assert_eq!(at(None, Some(1)).since(&at(Some(1), None)), None);
+        assert_eq!(by(None, Some(9_500)).since(&first), Some(500));
+        assert_eq!(by(None, Some(1)).since(&by(Some(at(1)), None)), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! `> ` or a grep's `FILE:`.
 
 use super::event::{Level, When};
+use crate::names::Moment;
 
 /// A line taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,7 +107,7 @@ fn bracketed(line: &str) -> Option<Header<'_>> {
         let (monotonic, wall) = match usec {
             // `dmesg -H` counts from the line before: no time at all for us.
             _ if inner.starts_with('+') => (None, None),
-            ..LONGEST => (Some(usec), None),
+            ..LONGEST => (Some(Moment::from_usec(usec)), None),
             _ => (None, Some(usec)),
         };
         When { monotonic, wall, stamp: inner.into() }
@@ -408,7 +409,7 @@ mod tests {
         ] {
             let got = header(line);
             assert_eq!(
-                (got.when.monotonic, got.host, got.program, got.text),
+                (got.when.monotonic.map(Moment::usec), got.host, got.program, got.text),
                 (monotonic, host, program, text),
                 "{line}"
             );

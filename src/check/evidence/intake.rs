@@ -10,7 +10,7 @@ mod lines;
 mod order;
 mod part;
 
-use crate::names::{harmless, is_ipoib_name};
+use crate::names::{Moment, harmless, is_ipoib_name};
 use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 use std::thread;
@@ -68,7 +68,7 @@ pub struct Intake {
     /// First PCI enumeration of each function in this boot, to tell boots apart.
     enumerated: Vec<(Box<str>, When)>,
     /// The last kernel time seen.
-    last_monotonic: Option<u64>,
+    last_monotonic: Option<Moment>,
     /// The reports that ibprov has left on the host.
     accounts: Accounts,
     /// What was seen of the host itself, and the source that tells it.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::event::{Level, When};
 use crate::model::duration::utc;
+use crate::names::Moment;
 
 /// The fields of one entry that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Entry {
         };
         for (name, value) in [
             ("__REALTIME_TIMESTAMP", &*number(self.when.wall)),
-            ("__MONOTONIC_TIMESTAMP", &*number(self.when.monotonic)),
+            ("__MONOTONIC_TIMESTAMP", &*number(self.when.monotonic.map(Moment::usec))),
             ("_BOOT_ID", &self.boot),
             ("PRIORITY", level),
             ("SYSLOG_IDENTIFIER", &self.program),
@@ -80,7 +81,9 @@ impl Entry {
     pub fn set(&mut self, name: &str, value: &str) {
         match name {
             "_BOOT_ID" => value.clone_into(&mut self.boot),
-            "__MONOTONIC_TIMESTAMP" => self.when.monotonic = value.parse().ok(),
+            "__MONOTONIC_TIMESTAMP" => {
+                self.when.monotonic = value.parse().ok().map(Moment::from_usec);
+            }
             "__REALTIME_TIMESTAMP" => {
                 self.when.wall = value.parse().ok();
                 self.when.stamp = stamp(self.when.wall).into();
@@ -213,6 +216,7 @@ impl Export {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::at;
     use proptest::prelude::*;
 
     #[test]
@@ -221,7 +225,10 @@ mod tests {
         let entry = Entry::from_json(line).expect("entry");
         assert_eq!((entry.boot.as_str(), entry.program.as_str()), ("b0", "kernel"));
         assert_eq!((entry.unit.as_str(), entry.message.as_str()), ("a.service", "ib0\u{1b}"));
-        assert_eq!((entry.when.monotonic, &*entry.when.stamp), (Some(12), "2020-01-01 00:00:01"));
+        assert_eq!(
+            (entry.when.monotonic, &*entry.when.stamp),
+            (Some(at(12)), "2020-01-01 00:00:01")
+        );
         assert_eq!(Entry::from_json("{\"a\":1}"), None);
     }
 
@@ -264,7 +271,7 @@ mod tests {
         ) {
             let level = Some(Level::of_priority(level));
             let stamp = stamp(wall).into();
-            let when = When { monotonic: wall, wall, stamp };
+            let when = When { monotonic: wall.map(at), wall, stamp };
             let (boot, id) = ("b0".to_owned(), "m".to_owned());
             let entry = Entry { boot, when, program, unit, message, level, id, exit };
             let mut export = Export::default();

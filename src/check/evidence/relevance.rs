@@ -1,5 +1,6 @@
 //! What a line is about: the RDMA stack, or a netdev that was asked for before it was there.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 pub use super::words::relevance::NOT_FOUND;
@@ -106,17 +107,17 @@ pub fn not_found(event: &Event) -> Option<&str> {
 }
 
 /// Whether a netdev came too late for who asked for it. `found` is what the asker
-/// says: whether it was there; `None` if it says neither. `gap` is the time from the
-/// ask to the netdev's coming in microseconds, negative if that came first.
+/// says: whether it was there; `None` if it says neither. `came` is when the netdev came, beside
+/// the ask.
 ///
 /// An asker that did not find what was there already came for another reason: the
 /// netdev had another name, or something else was wrong. Logs of whole seconds can
 /// have both in the same one; then the asker's word counts.
-pub const fn came_too_late(found: Option<bool>, gap: i64) -> bool {
+pub const fn came_too_late(found: Option<bool>, came: Ordering) -> bool {
     match found {
         Some(true) => false,
-        Some(false) => gap >= 0,
-        None => gap > 0,
+        Some(false) => came.is_ge(),
+        None => came.is_gt(),
     }
 }
 
@@ -124,7 +125,7 @@ pub const fn came_too_late(found: Option<bool>, gap: i64) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{came_too_late, concerns_rdma, objects_in, rdma_device_in};
+    use super::{Ordering, came_too_late, concerns_rdma, objects_in, rdma_device_in};
 
     #[test]
     fn the_device_that_is_named() {
@@ -187,15 +188,15 @@ mod tests {
 
     #[test]
     fn the_askers_word_counts_within_the_same_second() {
-        for (found, gap, late) in [
-            (Some(false), 1, true),
-            (Some(false), 0, true),
-            (Some(false), -1, false),
-            (None, 1, true),
-            (None, 0, false),
-            (Some(true), 1, false),
+        for (found, came, late) in [
+            (Some(false), Ordering::Greater, true),
+            (Some(false), Ordering::Equal, true),
+            (Some(false), Ordering::Less, false),
+            (None, Ordering::Greater, true),
+            (None, Ordering::Equal, false),
+            (Some(true), Ordering::Greater, false),
         ] {
-            assert_eq!(came_too_late(found, gap), late, "{found:?} {gap}");
+            assert_eq!(came_too_late(found, came), late, "{found:?} {came:?}");
         }
     }
 }

@@ -5,13 +5,13 @@ use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
 use crate::model::PortProgress;
 use crate::model::stack::ConfiguredNetdev;
-use crate::names::{LinkLayer, Rung};
+use crate::names::{LinkLayer, Moment, Rung, at};
 
 /// Makes ports.
 pub(super) struct Port;
 
 impl Port {
-    fn port(netdev: Option<&str>, reached: Rung, named_usec: Option<u64>) -> HostPort {
+    fn port(netdev: Option<&str>, reached: Rung, named_usec: Option<Moment>) -> HostPort {
         let progress = PortProgress {
             expected: "0000:4b:00.0".into(),
             pci: "0000:4b:00.0".parse().ok(),
@@ -34,7 +34,7 @@ impl Port {
 
     /// A port that is ready since `usec`.
     pub(super) fn named(netdev: &str, usec: u64) -> HostPort {
-        Self::port(Some(netdev), Rung::Named, Some(usec))
+        Self::port(Some(netdev), Rung::Named, Some(at(usec)))
     }
 
     /// One without a netdev.

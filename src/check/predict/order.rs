@@ -8,7 +8,7 @@ use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::duration::duration;
 use crate::model::finding::{Confidence, Finding, Quote, Severity};
-use crate::names::sh_words;
+use crate::names::{Moment, sh_words};
 use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
@@ -174,7 +174,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
         if port.up != Some(false) {
             continue;
         }
-        let late = duration(named - began);
+        let late = duration(named.since(began));
         let netdev = &asked.netdev;
         let name = &unit.name;
         let told = format!(
@@ -196,15 +196,15 @@ fn too_early(host: &Host) -> Vec<Finding> {
     findings
 }
 
-fn at(usec: u64) -> String {
-    crate::model::duration::seconds(usec)
+fn at(moment: Moment) -> String {
+    crate::model::duration::seconds(moment.since(Moment::START))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
-    use crate::names::Object;
+    use crate::names::{Object, at};
 
     const NODE: &str = "\
 goal.target wants ibprov.service networking.service scratch.mount home.mount
@@ -233,7 +233,7 @@ home.mount is nfs4
         assert_eq!(advice, ["`ibprov consumers --install`"]);
         let mount = host.graph.get_mut("scratch.mount").expect("mount");
         mount.now.active = "failed".to_owned();
-        mount.now.began_usec = Some(3);
+        mount.now.began_usec = Some(at(3));
         assert_eq!(judge(&host)[0].severity, Severity::Error);
     }
 
@@ -241,7 +241,7 @@ home.mount is nfs4
     fn a_netdev_that_came_after_the_network_and_is_down_is_an_error() {
         let mut late = host(NODE, &[Port::named("ib0", 50)], &[("networking.service", "ib0")]);
         let networking = late.graph.get_mut("networking.service").expect("unit");
-        networking.now.began_usec = Some(20);
+        networking.now.began_usec = Some(at(20));
         late.ports[0].up = Some(false);
         let findings = judge(&late);
         assert_eq!(findings.first().map(|f| f.code), Some(Code::NetdevLate), "{findings:?}");
@@ -250,7 +250,7 @@ home.mount is nfs4
         // Nobody brings ports up at boot: it is late all the same.
         let lines = "goal.target wants networking.service\n";
         let mut late = host(lines, &[Port::named("ib0", 50)], &[("networking.service", "ib0")]);
-        late.graph.get_mut("networking.service").expect("unit").now.began_usec = Some(20);
+        late.graph.get_mut("networking.service").expect("unit").now.began_usec = Some(at(20));
         late.ports[0].up = Some(false);
         assert_eq!(judge(&late).len(), 1);
     }

@@ -1,5 +1,7 @@
 //! The order of units in the boot.
 
+use std::time::Duration;
+
 use super::consumers::mount_before_ipoib;
 use super::words::ordering_cycle::NEEDED;
 use super::words::ordering_missing::{MISSED, NAMED};
@@ -69,7 +71,7 @@ pub(super) fn ordering_missing(boot: &Boot) -> Vec<Finding> {
             continue;
         }
         let late = match came.late {
-            Some(usec @ 1..) => format!("{} later", duration(usec.unsigned_abs())),
+            Some(late) if !late.is_zero() => format!("{} later", duration(late)),
             _ => "later".to_owned(),
         };
         let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
@@ -132,8 +134,8 @@ fn is_missed(text: &str) -> bool {
 struct Came<'a> {
     /// The line that tells; none where the host shows it.
     line: Option<&'a Event>,
-    /// How much later, microseconds, where both times are known.
-    late: Option<i64>,
+    /// How much later, where both times are known.
+    late: Option<Duration>,
 }
 
 /// How `object` came after it was `asked` for; `None` if it never did.
@@ -199,14 +201,14 @@ fn came_by<'a>(
         return None;
     }
     if let Some(line) = lines.into_iter().find(|line| follows(line, asked) == Some(true)) {
-        return Some(Came { line: Some(line), late: line.when.since(&asked.when) });
+        let late = line.when.since(&asked.when).and_then(|usec| u64::try_from(usec).ok());
+        return Some(Came { line: Some(line), late: late.map(Duration::from_micros) });
     }
     if let Some(port) = boot.host.iter().flat_map(|host| &host.ports).find(is_it) {
         let Some((named, asked)) = port.progress.named_usec.zip(asked.when.monotonic) else {
             return Some(Came { line: None, late: None });
         };
-        let late = named.checked_sub(asked)?.try_into().ok();
-        return Some(Came { line: None, late });
+        return (named >= asked).then(|| Came { line: None, late: Some(named.since(asked)) });
     }
     is_shown().then_some(Came { line: None, late: None })
 }

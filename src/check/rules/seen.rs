@@ -275,7 +275,8 @@ pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
                         == Some(netdev)
                 }
             };
-            comes && e.when.since(&asked.when).is_none_or(|gap| came_too_late(Some(false), gap))
+            let is_late = |gap: i64| came_too_late(Some(false), gap.cmp(&0));
+            comes && e.when.since(&asked.when).is_none_or(is_late)
         })?;
         let recovered = came_up_after(boot, netdev, made);
         Some(Late { asked, netdev, made, recovered })

@@ -4,6 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use strum::VariantArray as _;
 
 /// What is right of these files.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::super::domain::Domains;
 use super::super::fixtures::{after, guest, guests, listed};
@@ -9,13 +10,15 @@ use super::super::order::GuestWait;
 use super::*;
 use crate::config::guest::{Guest, Needs};
 use crate::host::testing;
-use crate::names::{OnFailure, VfName};
+use crate::names::{Moment, OnFailure, VfName, at};
 use crate::workers::Client;
 
 const PF: &str = "sys/bus/pci/devices/0000:4b:00.0";
 const OTHER_PF: &str = "sys/bus/pci/devices/0000:4c:00.0";
-/// When the service begins, microseconds.
-const BEGIN: u64 = 10_000_000;
+/// When the service begins.
+const BEGIN: Moment = at(10_000_000);
+
+const MSEC: Duration = Duration::from_millis(1);
 
 /// Two PFs with VFs at vfio-pci, two of the first and one of the other, and guests. The second
 /// VF is not right.
@@ -98,7 +101,7 @@ fn a_guest_is_started_on_what_its_vfs_still_are_and_not_on_what_they_were() {
     let host = Host::new(vec![domain("vm", &[0])]);
     let mut service = host.service();
     assert!(!service.turn(BEGIN) && service.poller.reader.is_looking());
-    service.turn(BEGIN + 1_000);
+    service.turn(BEGIN + MSEC);
     assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
 
     for lost in ["../0000:4b:00.1/driver", "virtfn0", "driver"] {
@@ -107,12 +110,15 @@ fn a_guest_is_started_on_what_its_vfs_still_are_and_not_on_what_they_were() {
         service.turn(BEGIN);
         // udev has much to do, and its event comes later.
         std::fs::remove_file(host.path(lost)).expect("removed");
-        service.turn(BEGIN + 1_000);
+        service.turn(BEGIN + MSEC);
         assert_eq!(phase(&service, 0), &Phase::Idle, "{lost}");
-        let due = service.wait_until(BEGIN + 1_000);
-        assert!(due <= BEGIN + 10_000, "{lost}: the next look is due after {due}");
+        let due = service.wait_until(BEGIN + MSEC);
+        assert!(
+            due <= BEGIN + Duration::from_millis(10),
+            "{lost}: the next look is due at {due:?}"
+        );
         service.turn(due);
-        service.turn(due + 1_000);
+        service.turn(due + MSEC);
         let waits = service.members.waiting(GuestIndex::new(0));
         assert!(matches!(waits, Some(GuestWait::Vfs(_))), "{lost}: {waits:?}");
     }
@@ -125,11 +131,11 @@ fn who_follows_a_guest_that_fails_with_the_first_pass_starts_then() {
     let host = Host::new(vec![wrong, next]);
     let mut service = host.service();
     service.turn(BEGIN);
-    let now = BEGIN + 1_000;
+    let now = BEGIN + MSEC;
     assert!(!service.turn(now) && service.first_pass_until().is_none());
     assert!(matches!(phase(&service, 0), Phase::Failed { .. }));
     assert_eq!(phase(&service, 1), &Phase::Idle);
-    assert!(service.wait_until(now) <= now, "after {} us", service.wait_until(now) - now);
+    assert!(service.wait_until(now) <= now, "after {:?}", service.wait_until(now).since(now));
     service.turn(now);
     assert!(is_tried(&service, 1), "{:?}", phase(&service, 1));
 }
@@ -141,18 +147,28 @@ fn who_follows_a_guest_that_cannot_be_started_is_next_at_once() {
     let mut service = host.service();
     service.turn(BEGIN);
     assert!(is_tried(&service, 0));
-    assert!(service.wait_until(BEGIN) <= BEGIN, "after {} us", service.wait_until(BEGIN) - BEGIN);
+    assert!(
+        service.wait_until(BEGIN) <= BEGIN,
+        "after {:?}",
+        service.wait_until(BEGIN).since(BEGIN)
+    );
 
     // libvirt does not tell the devices of the first, and what was seen of the next is stale.
     let next = Guest { after: vec![GuestIndex::new(0)], ..domain("next", &[0]) };
     let host = Host::new(vec![guest("vm"), next]);
     let mut service = host.service();
-    service.poller.begin(service.members.needs(GuestState::is_idle), BEGIN - 2_000_000);
-    service.see(BEGIN - 2_000_000);
+    service
+        .poller
+        .begin(service.members.needs(GuestState::is_idle), BEGIN - Duration::from_secs(2));
+    service.see(BEGIN - Duration::from_secs(2));
     service.ask_for_devices();
     service.turn(BEGIN);
     assert!(matches!(phase(&service, 0), Phase::Failed { .. }));
-    assert!(service.wait_until(BEGIN) <= BEGIN, "after {} us", service.wait_until(BEGIN) - BEGIN);
+    assert!(
+        service.wait_until(BEGIN) <= BEGIN,
+        "after {:?}",
+        service.wait_until(BEGIN).since(BEGIN)
+    );
 }
 
 #[test]
@@ -160,7 +176,7 @@ fn the_run_ends_at_once_when_its_last_guest_has_failed() {
     let host = Host::new(vec![guest("vm")]);
     let mut service = host.service();
     service.ask_for_devices();
-    assert!(service.turn(BEGIN), "goes on after {} us", service.wait_until(BEGIN) - BEGIN);
+    assert!(service.turn(BEGIN), "goes on after {:?}", service.wait_until(BEGIN).since(BEGIN));
 }
 
 #[test]
@@ -172,8 +188,8 @@ fn the_first_pass_ends_on_a_host_where_something_happens_all_the_time() {
         service.turn(now);
         service.hear(&something());
         // A turn takes a little while.
-        now = service.wait_until(now).clamp(now + 100, now + 2_000);
-        assert!(now < BEGIN + 1_000_000, "the first pass goes on");
+        now = service.wait_until(now).clamp(now + Duration::from_micros(100), now + 2 * MSEC);
+        assert!(now < BEGIN + Duration::from_secs(1), "the first pass goes on");
     }
 }
 
@@ -183,20 +199,20 @@ fn the_first_pass_waits_for_the_look_that_follows_what_was_heard() {
     let mut service = host.service();
     service.turn(BEGIN);
     service.hear(&something());
-    let now = BEGIN + 1_000;
+    let now = BEGIN + MSEC;
     service.turn(now);
     std::fs::write(host.path("sriov/1/policy"), "Follow\n").expect("written");
     assert!(service.first_pass_until().is_some(), "the VF may have become right meanwhile");
     let now = service.wait_until(now).max(now);
-    assert!(now < BEGIN + 10_000, "after the pause");
+    assert!(now < BEGIN + Duration::from_millis(10), "after the pause");
     service.turn(now);
     assert!(service.first_pass_until().is_some(), "the look is under way");
-    service.turn(now + 1_000);
+    service.turn(now + MSEC);
     assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
 }
 
 /// Take turns until then, with an event every 100 ms; returned is how many.
-fn turns(service: &mut Service<'_>, now: &mut u64, until: u64) -> u64 {
+fn turns(service: &mut Service<'_>, now: &mut Moment, until: Moment) -> u64 {
     let mut turns = 0;
     let mut event = *now;
     while *now < until {
@@ -204,9 +220,10 @@ fn turns(service: &mut Service<'_>, now: &mut u64, until: u64) -> u64 {
         turns += 1;
         if *now >= event {
             service.hear(&something());
-            event += 100_000;
+            event = event + 100 * MSEC;
         }
-        *now = service.wait_until(*now).clamp(*now + 100, event.max(*now + 100));
+        let soon = *now + Duration::from_micros(100);
+        *now = service.wait_until(*now).clamp(soon, event.max(soon));
     }
     turns
 }
@@ -232,19 +249,19 @@ fn a_pf_that_does_not_answer_is_asked_once_and_holds_up_no_other() {
     service.poller.reader.ask_by(pf, Client::over(ours).patient());
     let mut now = BEGIN;
     // While the first look lasts, what it has seen of another PF changes.
-    let first = turns(&mut service, &mut now, BEGIN + 1_000_000);
+    let first = turns(&mut service, &mut now, BEGIN + Duration::from_secs(1));
     assert!(first < 30, "{first} turns in a second");
     std::fs::write(host.path("sriov/0/policy"), "Down\n").expect("written");
-    let rest = turns(&mut service, &mut now, BEGIN + 8_000_000);
+    let rest = turns(&mut service, &mut now, BEGIN + Duration::from_secs(8));
     assert!(rest < 7 * 60, "{rest} turns in 7 s");
     assert_eq!(phase(&service, 1), &Phase::Idle, "seen before its VF has changed");
     for (index, position) in [(0, 1), (1, 2)] {
         std::fs::write(host.path(&format!("sriov/{index}/policy")), "Follow\n").expect("written");
-        let until = now + 500_000;
+        let until = now + Duration::from_millis(500);
         turns(&mut service, &mut now, until);
         assert!(is_tried(&service, position), "{:?}", phase(&service, position));
     }
-    let rest = turns(&mut service, &mut now, BEGIN + 60_000_000);
+    let rest = turns(&mut service, &mut now, BEGIN + Duration::from_secs(60));
     assert!(rest < 52 * 60, "{rest} turns in 52 s");
     assert_eq!(phase(&service, 0), &Phase::Idle);
     assert_eq!(requests(&silent), 1, "in a minute");
@@ -262,11 +279,11 @@ fn a_pf_that_answers_late_is_asked_again() {
     let pf = "0000:4c:00.0".parse().expect("address");
     service.poller.reader.ask_by(pf, Client::over(ours).patient());
     let mut now = BEGIN;
-    turns(&mut service, &mut now, BEGIN + 7_000_000);
+    turns(&mut service, &mut now, BEGIN + Duration::from_secs(7));
     assert_eq!(requests(&silent), 1);
     let answer = r#"{"number":1,"what":{"Ok":{"administered":[]}}}"#;
     std::io::Write::write_all(&mut silent, format!("{answer}\n").as_bytes()).expect("answered");
-    let until = now + 500_000;
+    let until = now + Duration::from_millis(500);
     turns(&mut service, &mut now, until);
     assert_eq!(requests(&silent), 1, "once more");
 }

@@ -13,7 +13,7 @@
 pub(super) mod format;
 pub(super) mod program;
 
-use crate::names::harmless;
+use crate::names::{Moment, harmless};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
@@ -123,14 +123,14 @@ pub fn journal(boot: i32, sink: Sink<'_>) -> Result<(), String> {
     stream.ended()
 }
 
-/// The same, read no longer than until `until_usec` of CLOCK_MONOTONIC. False if there is no
+/// The same, read no longer than until `until`. False if there is no
 /// such boot.
 ///
 /// # Errors
 /// A sentence.
-pub fn journal_until(boot: i32, until_usec: u64, sink: Sink<'_>) -> Result<bool, String> {
+pub fn journal_until(boot: i32, until: Moment, sink: Sink<'_>) -> Result<bool, String> {
     let mut head = Vec::new();
-    let mut stream = started(boot)?.until(until_usec);
+    let mut stream = started(boot)?.until(until);
     if let Err(e) = (&mut stream).take(1).read_to_end(&mut head) {
         return Err(format!("journalctl: {}", answer(&e)));
     }

@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use super::super::process::{Cage, NOBODY};
 use super::super::{answer, process};
+use crate::names::Moment;
 
 #[derive(Debug)]
 pub(in crate::host) struct Piped {
@@ -72,9 +73,9 @@ fn package(program: &str) -> Option<&'static str> {
 }
 
 impl Piped {
-    /// Read no longer than until `until_usec` of CLOCK_MONOTONIC.
-    pub(super) fn until(self, until_usec: u64) -> Self {
-        Self { stream: self.stream.until(until_usec), program: self.program }
+    /// Read no longer than until `until`.
+    pub(super) fn until(self, until: Moment) -> Self {
+        Self { stream: self.stream.until(until), program: self.program }
     }
 
     /// Wait for its end; a sentence if it failed.

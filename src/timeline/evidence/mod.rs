@@ -5,6 +5,7 @@ mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use self::roles::{known, role_of};
 use super::report::{loaded, ran, reached};
@@ -17,12 +18,11 @@ use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
 use crate::model::{BootReport, Code, Finding, Quote, Severity, duration::duration};
-use crate::names::{Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
+use crate::names::{Moment, Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::stacks::KNOWN;
 
-/// Asks of one asker for one netdev that are closer than this are one,
-/// microseconds.
-const SAME_ASK: u64 = 3_000_000;
+/// Asks of one asker for one netdev that are closer than this are one.
+const SAME_ASK: Duration = Duration::from_secs(3);
 /// Notes: the lines that findings rest on, at most so many.
 const NOTES: usize = 8;
 
@@ -30,7 +30,8 @@ const NOTES: usize = 8;
 pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     let zero = Zero::of(boot);
     // Without times there is nothing to draw.
-    let reported = boot.accounts.boot.as_deref().filter(|report| report.finished_usec > 0);
+    let reported =
+        boot.accounts.boot.as_deref().filter(|report| report.finished_usec > Moment::START);
     let mut drawing = Drawing {
         timeline: Timeline { title: title(boot), clock: zero.clock(), ..Timeline::default() },
         functions: Vec::new(),
@@ -38,8 +39,8 @@ pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
         units: BTreeMap::new(),
     };
     for event in &boot.events {
-        if let Some(usec) = zero.usec(&event.when) {
-            drawing.event(event, usec);
+        if let Some(at) = zero.at(&event.when) {
+            drawing.event(event, at);
         }
     }
     drawing.consumers(boot, findings, &zero);
@@ -70,10 +71,10 @@ impl Zero {
         first.map_or(Self::Monotonic, |(wall, stamp)| Self::Wall(wall, date(stamp)))
     }
 
-    fn usec(&self, when: &When) -> Option<u64> {
+    fn at(&self, when: &When) -> Option<Duration> {
         match self {
-            Self::Monotonic => when.monotonic,
-            Self::Wall(zero, _) => when.wall?.checked_sub(*zero),
+            Self::Monotonic => when.monotonic.map(|at| at.since(Moment::START)),
+            Self::Wall(zero, _) => when.wall?.checked_sub(*zero).map(Duration::from_micros),
         }
     }
 
@@ -81,7 +82,8 @@ impl Zero {
         match self {
             Self::Monotonic => Clock::SinceBoot,
             Self::Wall(zero, date) => {
-                Clock::Wall { day_usec: zero % 86_400_000_000, date: date.clone() }
+                let since_midnight = Duration::from_micros(zero % 86_400_000_000);
+                Clock::Wall { since_midnight, date: date.clone() }
             }
         }
     }
@@ -115,9 +117,9 @@ struct Function {
     address: String,
     /// By class or RDMA messages; Ethernet ports of the same driver are not.
     infiniband: bool,
-    reached: Vec<(Rung, u64)>,
-    made: Option<u64>,
-    named: Option<(String, u64)>,
+    reached: Vec<(Rung, Duration)>,
+    made: Option<Duration>,
+    named: Option<(String, Duration)>,
 }
 
 struct Drawing {
@@ -130,28 +132,28 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn event(&mut self, event: &Event, usec: u64) {
+    fn event(&mut self, event: &Event, at: Duration) {
         if let Some(netdev) = with_address(event) {
             self.netdev(netdev);
-            self.port(netdev).address_usec.get_or_insert(usec);
+            self.port(netdev).address.get_or_insert(at);
         }
         match &event.kind {
             Kind::PciFunction { address, class, .. } => {
                 let function = self.function(address);
                 function.infiniband |=
                     ["0207", "0208", "0c06"].iter().any(|c| class.starts_with(c));
-                function.reached.push((Rung::Pci, usec));
+                function.reached.push((Rung::Pci, at));
             }
             Kind::DriverProbe { driver, address } => {
-                self.function(address).reached.push((Rung::Driver, usec));
-                self.module(driver, usec, "");
+                self.function(address).reached.push((Rung::Driver, at));
+                self.module(driver, at, "");
             }
             Kind::ProbeFailed { device, .. } => {
                 self.function(device).reached.retain(|(rung, _)| *rung < Rung::Driver);
             }
             Kind::NetdevMade { address } => {
                 let function = self.function(address);
-                function.made.get_or_insert(usec);
+                function.made.get_or_insert(at);
             }
             Kind::NetdevRenamed { from, to }
                 if may_be_ipoib_name(from) || may_be_ipoib_name(to) =>
@@ -159,13 +161,13 @@ impl Drawing {
                 if let Some(address) = event::function(&event.text).map(str::to_owned) {
                     let function = self.function(&address);
                     function.infiniband = true;
-                    function.named = Some((to.to_string(), usec));
+                    function.named = Some((to.to_string(), at));
                 }
             }
             Kind::LinkReady(netdev) if may_be_ipoib_name(netdev) => {
                 self.netdev(netdev);
-                self.port(netdev).reached.push((Rung::Active, usec));
-                self.set_up(netdev, usec);
+                self.port(netdev).reached.push((Rung::Active, at));
+                self.set_up(netdev, at);
             }
             Kind::InterfaceAsked { name, worked } if may_be_ipoib_name(name) => {
                 // It may have failed for another reason.
@@ -173,51 +175,51 @@ impl Drawing {
                     Some(false) => not_found(event).map(|_| false),
                     other => *other,
                 };
-                self.ask(who(event), name, usec, found);
+                self.ask(who(event), name, at, found);
                 if *worked == Some(true) {
-                    self.set_up(name, usec);
+                    self.set_up(name, at);
                 }
             }
             Kind::ModuleLoad(module) if is_rdma_module(module) => {
                 let by = if event.program.starts_with("systemd") { "" } else { &event.program };
-                self.module(module, usec, by);
+                self.module(module, at, by);
             }
-            Kind::UnitStarting(name) => self.unit(event, name, usec, None),
-            Kind::UnitStarted(name) => self.unit(event, name, usec, Some(Outcome::Good)),
-            Kind::UnitFailed(name) => self.unit(event, name, usec, Some(Outcome::Failed)),
-            _ => self.other(event, usec),
+            Kind::UnitStarting(name) => self.unit(event, name, at, None),
+            Kind::UnitStarted(name) => self.unit(event, name, at, Some(Outcome::Good)),
+            Kind::UnitFailed(name) => self.unit(event, name, at, Some(Outcome::Failed)),
+            _ => self.other(event, at),
         }
     }
 
-    fn other(&mut self, event: &Event, usec: u64) {
+    fn other(&mut self, event: &Event, at: Duration) {
         let text = &*event.text;
         if let Some((_, rest)) = text.split_once("will not run ifup on ") {
             let name = word(rest).to_owned();
             self.netdev(&name);
             let port = self.port(&name);
-            port.declined_usec.get_or_insert(usec);
+            port.declined.get_or_insert(at);
         }
         if let Some(name) = not_found(event).filter(|n| may_be_ipoib_name(n)) {
-            self.ask(who(event), name, usec, Some(false));
+            self.ask(who(event), name, at, Some(false));
         }
     }
 
-    fn ask(&mut self, who: String, netdev: &str, usec: u64, found: Option<bool>) {
+    fn ask(&mut self, who: String, netdev: &str, at: Duration, found: Option<bool>) {
         self.netdev(netdev);
         let same = |a: &&mut Ask| {
             a.netdev == netdev
-                && a.usec.abs_diff(usec) < SAME_ASK
+                && a.at.abs_diff(at) < SAME_ASK
                 && (a.who == who || a.who.contains("ifup") || who.contains("ifup"))
         };
         match self.timeline.asks.iter_mut().find(same) {
             Some(ask) => {
                 ask.found = found.or(ask.found);
-                ask.usec = ask.usec.min(usec);
+                ask.at = ask.at.min(at);
                 if ask.who.contains("ifup") {
                     ask.who = who;
                 }
             }
-            None => self.timeline.asks.push(Ask { who, netdev: netdev.to_owned(), usec, found }),
+            None => self.timeline.asks.push(Ask { who, netdev: netdev.to_owned(), at, found }),
         }
     }
 
@@ -253,31 +255,31 @@ impl Drawing {
         &mut ports[at]
     }
 
-    fn set_up(&mut self, netdev: &str, usec: u64) {
+    fn set_up(&mut self, netdev: &str, at: Duration) {
         let port = self.port(netdev);
-        port.up_usec = Some(port.up_usec.map_or(usec, |up| up.min(usec)));
+        port.up = Some(port.up.map_or(at, |up| up.min(at)));
     }
 
-    fn module(&mut self, name: &str, usec: u64, by: &str) {
+    fn module(&mut self, name: &str, at: Duration, by: &str) {
         let modules = &mut self.timeline.modules;
         if !modules.iter().any(|m| m.name == name) {
             let remark = if by.is_empty() { String::new() } else { format!("by {by}") };
-            modules.push(ModuleLoad { name: name.to_owned(), usec, remark });
+            modules.push(ModuleLoad { name: name.to_owned(), at, remark });
         }
     }
 
-    fn unit(&mut self, event: &Event, name: &str, usec: u64, outcome: Option<Outcome>) {
+    fn unit(&mut self, event: &Event, name: &str, at: Duration, outcome: Option<Outcome>) {
         let named = if event.unit.contains('.') { &event.unit } else { name };
         let Some((name, role)) = known(named).or_else(|| known(name)) else { return };
         let bar = self.units.entry(name.clone()).or_insert_with(|| UnitBar::new(name, role));
         match outcome {
             None => {
-                bar.began_usec.get_or_insert(usec);
+                bar.began.get_or_insert(at);
             }
             // Only the first: what is restarted by hand is not the boot.
-            Some(outcome) if bar.ended_usec.is_none() => {
-                bar.began_usec.get_or_insert(usec);
-                bar.ended_usec = Some(usec);
+            Some(outcome) if bar.ended.is_none() => {
+                bar.began.get_or_insert(at);
+                bar.ended = Some(at);
                 bar.outcome = outcome;
             }
             Some(_) => {}
@@ -295,14 +297,15 @@ impl Drawing {
                 _ => None,
             });
         for (finding, unit) in failed {
-            let events: Vec<(&Event, u64)> =
+            let events: Vec<(&Event, Duration)> =
                 finding.evidence.iter().filter_map(|quote| quoted(boot, quote, zero)).collect();
-            let is_end = |(event, _): &&(&Event, u64)| matches!(event.kind, Kind::UnitFailed(_));
+            let is_end =
+                |(event, _): &&(&Event, Duration)| matches!(event.kind, Kind::UnitFailed(_));
             let Some((_, ended)) = events.iter().find(is_end) else { continue };
             let asked = events.iter().filter(|event| !is_end(event));
-            let asked = asked.filter(|(_, usec)| usec <= ended);
-            let Some((usec, netdev)) =
-                asked.filter_map(|(e, usec)| Some((*usec, ib_netdev_in(&e.text)?))).next()
+            let asked = asked.filter(|(_, at)| at <= ended);
+            let Some((at, netdev)) =
+                asked.filter_map(|(e, at)| Some((*at, ib_netdev_in(&e.text)?))).next()
             else {
                 continue;
             };
@@ -315,11 +318,10 @@ impl Drawing {
                 Kind::UnitStarting(name) => **name == *unit || *event.unit == *unit,
                 _ => false,
             });
-            let began =
-                began.and_then(|event| zero.usec(&event.when)).filter(|began| *began <= usec);
-            bar.began_usec = bar.began_usec.or(began).or(Some(usec));
-            (bar.ended_usec, bar.outcome) = (Some(*ended), Outcome::Failed);
-            self.ask(unit.to_owned(), netdev, usec, Some(false));
+            let began = began.and_then(|event| zero.at(&event.when)).filter(|began| *began <= at);
+            bar.began = bar.began.or(began).or(Some(at));
+            (bar.ended, bar.outcome) = (Some(*ended), Outcome::Failed);
+            self.ask(unit.to_owned(), netdev, at, Some(false));
         }
     }
 
@@ -339,8 +341,8 @@ impl Drawing {
                 None => plain.next(),
             };
             let mut reached = function.reached;
-            reached.extend(function.made.map(|usec| (Rung::Netdev, usec)));
-            reached.extend(function.named.map(|(_, usec)| (Rung::Named, usec)));
+            reached.extend(function.made.map(|at| (Rung::Netdev, at)));
+            reached.extend(function.named.map(|(_, at)| (Rung::Named, at)));
             let known = netdev.as_deref().map(|n| self.port(n));
             match known {
                 Some(port) => {
@@ -357,14 +359,14 @@ impl Drawing {
         }
         // The netdev of a port is there once it is set up at the latest.
         for port in &mut self.timeline.ports {
-            if let (None, Some(up)) = (port.when(Rung::Netdev), port.up_usec) {
+            if let (None, Some(up)) = (port.when(Rung::Netdev), port.up) {
                 port.reached.push((Rung::Netdev, up));
             }
         }
         // IPoIB netdevs are there when the module is, and not before.
         let first = self.timeline.ports.iter().filter_map(|p| p.when(Rung::Netdev)).min();
-        if let Some(usec) = first {
-            self.module("ib_ipoib", usec, "");
+        if let Some(at) = first {
+            self.module("ib_ipoib", at, "");
         }
     }
 
@@ -393,7 +395,9 @@ impl Drawing {
             });
             let mut track = at.map_or_else(PortTrack::default, |at| tracks.remove(at));
             track.reached.extend(reported.into_iter().flat_map(|boot| reached(boot, progress)));
-            track.reached.extend(progress.named_usec.map(|usec| (Rung::Named, usec)));
+            track
+                .reached
+                .extend(progress.named_usec.map(|at| (Rung::Named, at.since(Moment::START))));
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
@@ -411,15 +415,15 @@ impl Drawing {
         if let Some(unit) = reported.filter(|_| !host.live).map(ran) {
             self.units.insert(unit.name.clone(), unit);
         }
-        for (module, usec) in reported.into_iter().flat_map(loaded) {
+        for (module, at) in reported.into_iter().flat_map(loaded) {
             self.timeline.modules.retain(|m| m.name != module.as_str());
-            self.module(module.as_str(), usec, "ibprov");
+            self.module(module.as_str(), at, "ibprov");
         }
         for asked in &host.asked {
             let began = host.graph.get(&asked.unit).and_then(|u| u.now.began_usec);
             let spoke = self.timeline.asks.iter().any(|a| a.netdev == asked.netdev);
-            if let (Some(usec), false) = (began, spoke) {
-                self.ask(asked.unit.clone(), &asked.netdev, usec, None);
+            if let (Some(at), false) = (began, spoke) {
+                self.ask(asked.unit.clone(), &asked.netdev, at.since(Moment::START), None);
             }
         }
     }
@@ -435,8 +439,8 @@ impl Drawing {
         }
         let mut timeline = self.timeline;
         timeline.units = self.units.into_values().collect();
-        timeline.asks.sort_by_key(|a| a.usec);
-        timeline.modules.sort_by_key(|m| m.usec);
+        timeline.asks.sort_by_key(|a| a.at);
+        timeline.modules.sort_by_key(|m| m.at);
         timeline.notes = notes(boot, findings, zero);
         let first = findings.iter().min_by_key(|finding| finding.severity == Severity::Info);
         timeline.finding = Some(match first {
@@ -445,7 +449,7 @@ impl Drawing {
         });
         let waits = waits(&timeline);
         timeline.notes.extend(waits);
-        timeline.notes.sort_by_key(|note| note.usec);
+        timeline.notes.sort_by_key(|note| note.at);
         remark_late(&mut timeline);
         timeline
     }
@@ -454,11 +458,11 @@ impl Drawing {
 /// Say beside ib_ipoib how late it was.
 fn remark_late(timeline: &mut Timeline) {
     let gaps = timeline.gaps();
-    let late = gaps.iter().find(|g| g.until_usec.is_some() && !g.who.is_empty());
-    let Some((gap, until)) = late.and_then(|g| Some((g, g.until_usec?))) else { return };
+    let late = gaps.iter().find(|g| g.until.is_some() && !g.who.is_empty());
+    let Some((gap, until)) = late.and_then(|g| Some((g, g.until?))) else { return };
     for module in timeline.modules.iter_mut().filter(|m| m.name == "ib_ipoib") {
-        if module.usec > gap.from_usec && module.usec <= until {
-            let span = duration(module.usec - gap.from_usec);
+        if module.at > gap.from && module.at <= until {
+            let span = duration(module.at - gap.from);
             module.remark = format!("{span} after {} asked for {}", gap.who, gap.netdev);
         }
     }
@@ -472,12 +476,12 @@ fn waits(timeline: &Timeline) -> Vec<Note> {
         ask.found == Some(false) && timeline.units.iter().find(is_it).is_some()
     };
     let told = |ask: &Ask| {
-        let after = |usec: Option<u64>| usec?.checked_sub(ask.usec).map(duration);
+        let after = |at: Option<Duration>| at?.checked_sub(ask.at).map(duration);
         let port = timeline.port_of(&ask.netdev);
         let came = after(port.and_then(|port| port.when(Rung::Netdev)));
         let active = after(port.and_then(|port| port.when(Rung::Active)));
-        let Ask { who, netdev, usec, .. } = ask;
-        let address = after(port.and_then(|port| port.address_usec));
+        let Ask { who, netdev, at, .. } = ask;
+        let address = after(port.and_then(|port| port.address));
         let mut text = match (came, active) {
             (Some(came), Some(active)) => format!(
                 "{who} asked for {netdev}, which appeared {came} later and was active after {active}"
@@ -491,17 +495,17 @@ fn waits(timeline: &Timeline) -> Vec<Note> {
         if let Some(address) = address {
             text.push_str(&format!(", and had an address {address} after that"));
         }
-        Note { usec: *usec, text }
+        Note { at: *at, text }
     };
     timeline.asks.iter().filter(failed).take(NOTES).map(told).collect()
 }
 
 /// The event that `quote` is of, and when it was.
-fn quoted<'a>(boot: &'a Boot, quote: &Quote, zero: &Zero) -> Option<(&'a Event, u64)> {
+fn quoted<'a>(boot: &'a Boot, quote: &Quote, zero: &Zero) -> Option<(&'a Event, Duration)> {
     let event = boot.events.iter().find(|e| {
         e.origin.line == quote.line && *e.text == *quote.text && boot.quote(e) == *quote
     })?;
-    Some((event, zero.usec(&event.when)?))
+    Some((event, zero.at(&event.when)?))
 }
 
 /// The lines that the findings rest on, errors first, in the order of time.
@@ -511,15 +515,15 @@ fn notes(boot: &Boot, findings: &[Finding], zero: &Zero) -> Vec<Note> {
         findings.iter().filter(|f| f.severity != Severity::Info).collect();
     grave.sort_by_key(|f| f.severity);
     for quote in grave.iter().flat_map(|f| &f.evidence) {
-        if let Some((event, usec)) = quoted(boot, quote, zero)
+        if let Some((event, at)) = quoted(boot, quote, zero)
             && lines.len() < NOTES
         {
             let program = if event.program.is_empty() { "kernel" } else { &event.program };
             let program = program.rsplit('/').next().unwrap_or(program);
-            lines.insert((usec, format!("{program}: {}", event.text)));
+            lines.insert((at, format!("{program}: {}", event.text)));
         }
     }
-    lines.into_iter().map(|(usec, text)| Note { usec, text }).collect()
+    lines.into_iter().map(|(at, text)| Note { at, text }).collect()
 }
 
 fn bar(unit: &Unit, role: Role) -> UnitBar {
@@ -534,12 +538,13 @@ fn bar(unit: &Unit, role: Role) -> UnitBar {
         "inactive" if now.result == "success" => Outcome::Good,
         _ => Outcome::Unknown,
     };
-    let ended_usec = if outcome == Outcome::Failed { now.down_usec } else { now.up_usec };
+    let ended = if outcome == Outcome::Failed { now.down_usec } else { now.up_usec };
+    let ended = ended.or(now.down_usec).filter(|e| now.began_usec.is_none_or(|b| *e >= b));
     UnitBar {
         name: unit.name.clone(),
         role,
-        began_usec: now.began_usec,
-        ended_usec: ended_usec.or(now.down_usec).filter(|e| now.began_usec.is_none_or(|b| *e >= b)),
+        began: now.began_usec.map(|at| at.since(Moment::START)),
+        ended: ended.map(|at| at.since(Moment::START)),
         outcome,
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::check::evidence::Intake;
 use crate::model::Code;
@@ -149,8 +151,12 @@ Nov 23 10:00:17 n9 systemd-networkd[55]: ib0: DHCPv4 address 10.9.8.1/24, gatewa
     let findings = crate::check::diagnose(&evidence).findings;
     let timeline = timeline(&evidence.boots[0], &findings);
     let unit = timeline.units.iter().find(|unit| unit.name == "site-agent.service");
-    let unit = unit.map(|unit| (unit.outcome, unit.ended_usec.zip(unit.began_usec)));
-    assert_eq!(unit, Some((Outcome::Failed, Some((2_000_000, 1_000_000)))), "{findings:?}");
+    let unit = unit.map(|unit| (unit.outcome, unit.ended.zip(unit.began)));
+    assert_eq!(
+        unit,
+        Some((Outcome::Failed, Some((Duration::from_secs(2), Duration::from_secs(1))))),
+        "{findings:?}"
+    );
     let want = "site-agent.service asked for ib0, which appeared 5 s later and was active after 12 s, and had an address 14 s after that";
     assert!(timeline.notes.iter().any(|note| note.text == want), "{:?}", timeline.notes);
     let headline = timeline.headline().expect("a headline");
@@ -171,10 +177,10 @@ fn an_address_is_known_by_wait_onlines_line_and_by_a_lease() {
         intake.read("log", &mut log.as_bytes());
         let evidence = intake.finish();
         let timeline = timeline(&evidence.boots[0], &[]);
-        timeline.port_of("ib0").and_then(|port| port.address_usec)
+        timeline.port_of("ib0").and_then(|port| port.address)
     };
-    assert_eq!(address(online), Some(14_000_000));
-    assert_eq!(address(lease), Some(14_000_000));
+    assert_eq!(address(online), Some(Duration::from_secs(14)));
+    assert_eq!(address(lease), Some(Duration::from_secs(14)));
     assert_eq!(address(&online.replace(", 10.9.8.1/24", "")), None, "online without an address");
     assert_eq!(address(&lease.replace("10.9.8.1", "soon")), None);
 }

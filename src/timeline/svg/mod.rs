@@ -8,6 +8,8 @@
 mod pen;
 mod ports;
 
+use std::time::Duration;
+
 use self::pen::{Anchor, Pen, fit, wrap};
 use super::scale::{Scale, count};
 use super::{Ask, Gap, GapKind, Outcome, Timeline, UnitBar, scale};
@@ -39,12 +41,12 @@ pub fn draw(timeline: &Timeline) -> String {
 }
 
 /// Some room after the last moment, so that what has no end is seen to go on.
-fn pad(moments: &mut Vec<u64>) {
+fn pad(moments: &mut Vec<Duration>) {
     // The stretches that will be cut out must not count.
     let scale = Scale::new(moments, 1.0, 0.0);
-    let cut: u64 = scale.cuts().iter().map(|(_, usec)| usec).sum();
+    let cut: Duration = scale.cuts().iter().map(|(_, at)| at).sum();
     if let (Some(first), Some(last)) = (moments.first().copied(), moments.last().copied()) {
-        moments.push(last + ((last - first - cut) / 12).max(1000));
+        moments.push(last + ((last - first - cut) / 12).max(Duration::from_millis(1)));
     }
 }
 
@@ -101,8 +103,8 @@ impl Drawing<'_> {
         self.pen.finish((WIDTH, self.y + MARGIN), &title, pen::STYLE)
     }
 
-    fn x(&self, usec: u64) -> f64 {
-        LEFT + self.scale.place(usec)
+    fn x(&self, at: Duration) -> f64 {
+        LEFT + self.scale.place(at)
     }
 
     fn head(&mut self) {
@@ -127,9 +129,9 @@ impl Drawing<'_> {
 
     /// The ticks of the time axis; lines across all if `across`.
     fn axis(&mut self, y: f64, bottom: f64, across: bool) {
-        let offset = self.timeline.clock.day_usec();
+        let offset = self.timeline.clock.since_midnight();
         let cuts = self.scale.cuts();
-        for (place, usec) in self.scale.ticks(95.0, offset) {
+        for (place, at) in self.scale.ticks(95.0, offset) {
             let x = LEFT + place;
             // There is another text.
             if cuts.iter().any(|(cut, _)| (cut - place).abs() < 80.0) {
@@ -138,7 +140,7 @@ impl Drawing<'_> {
             if across {
                 self.pen.line((x, y + 6.0), (x, bottom), "grid");
             }
-            let label = self.timeline.clock.tick(usec);
+            let label = self.timeline.clock.tick(at);
             self.pen.text((x, y), Anchor::Middle, "tick", &label);
         }
         self.pen.text((MARGIN, y), Anchor::Start, "tick", self.timeline.clock.legend());
@@ -146,7 +148,7 @@ impl Drawing<'_> {
 
     /// Where something was missing, through all rows. Overlapping ones are one.
     fn red_bands(&mut self, top: f64, bottom: f64) {
-        let of = |g: &Gap| (self.x(g.from_usec), g.until_usec.map_or(RIGHT, |until| self.x(until)));
+        let of = |g: &Gap| (self.x(g.from), g.until.map_or(RIGHT, |until| self.x(until)));
         let mut spans: Vec<(f64, f64)> = self.missed().map(of).collect();
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut bands: Vec<(f64, f64)> = Vec::new();
@@ -168,7 +170,7 @@ impl Drawing<'_> {
 
     /// The moment of each ask that was not met, through all rows.
     fn ask_lines(&mut self, top: f64, bottom: f64) {
-        let mut places: Vec<f64> = self.missed().map(|g| self.x(g.from_usec)).collect();
+        let mut places: Vec<f64> = self.missed().map(|g| self.x(g.from)).collect();
         places.sort_by(f64::total_cmp);
         places.dedup_by(|a, b| (*a - *b).abs() < 6.0);
         for x in places {
@@ -220,8 +222,8 @@ impl Drawing<'_> {
     fn unit(&mut self, unit: &UnitBar) {
         let clock = &self.timeline.clock;
         let (y, middle) = (self.y, self.y + UNIT_ROW / 2.0);
-        let began = unit.began_usec.map(|usec| clock.moment(usec));
-        let ended = unit.ended_usec.map(|usec| clock.moment(usec));
+        let began = unit.began.map(|at| clock.moment(at));
+        let ended = unit.ended.map(|at| clock.moment(at));
         let (class, said) = match (unit.outcome, &ended) {
             (Outcome::Good, Some(at)) => ("unit good", format!("up at {at}")),
             (Outcome::Good, None) => ("unit good", "up".to_owned()),
@@ -235,7 +237,7 @@ impl Drawing<'_> {
         self.pen.open(&format!("{}: {said}", unit.name));
         let never = unit.outcome == Outcome::NeverRan;
         self.label(&unit.name, if never { "label red" } else { "label" }, 13.0, middle + 5.0);
-        match (unit.began_usec, unit.ended_usec) {
+        match (unit.began, unit.ended) {
             (None, _) => {
                 self.pen.line(
                     (LEFT, middle),
@@ -245,7 +247,7 @@ impl Drawing<'_> {
             }
             (Some(from), until) => {
                 let from = self.x(from);
-                let until = until.map_or(from + 6.0, |usec| self.x(usec)).max(from + 6.0);
+                let until = until.map_or(from + 6.0, |at| self.x(at)).max(from + 6.0);
                 self.pen.rect((from, y + 5.0), (until - from, UNIT_ROW - 10.0), class);
             }
         }
@@ -275,8 +277,7 @@ impl Drawing<'_> {
             n => label.push_str(&format!(": {n} NOT PRESENT")),
         }
         let red = !unmet.is_empty();
-        let mut marks: Vec<(f64, bool)> =
-            asks.iter().map(|a| (self.x(a.usec), missed(a))).collect();
+        let mut marks: Vec<(f64, bool)> = asks.iter().map(|a| (self.x(a.at), missed(a))).collect();
         // Red ones over the others.
         marks.sort_by_key(|(_, missed)| *missed);
         for (x, missed) in &marks {
@@ -300,14 +301,14 @@ impl Drawing<'_> {
             }
             None => {
                 let begin = marks.iter().map(|(x, _)| *x).fold(RIGHT, f64::min);
-                let begin = unit.began_usec.map_or(begin, |usec| self.x(usec).min(begin));
+                let begin = unit.began.map_or(begin, |at| self.x(at).min(begin));
                 self.pen.text((begin - 11.0, middle + 5.0), Anchor::End, class, &text);
             }
         }
     }
 
     fn end_of(&self, unit: &UnitBar) -> f64 {
-        unit.ended_usec.or(unit.began_usec).map_or(LEFT, |usec| self.x(usec))
+        unit.ended.or(unit.began).map_or(LEFT, |at| self.x(at))
     }
 
     fn modules(&mut self) {
@@ -318,8 +319,8 @@ impl Drawing<'_> {
         let modules = &self.timeline.modules;
         for module in modules.iter().take(MOST_ROWS) {
             let middle = self.y + UNIT_ROW / 2.0;
-            let x = self.x(module.usec);
-            let said = format!("loaded {}", self.timeline.clock.moment(module.usec));
+            let x = self.x(module.at);
+            let said = format!("loaded {}", self.timeline.clock.moment(module.at));
             self.pen.open(&format!("{}: {said} {}", module.name, module.remark));
             self.label(&module.name, "label", 13.0, middle + 5.0);
             self.result(&said, "result", 13.0, middle + 5.0);
@@ -360,8 +361,8 @@ impl Drawing<'_> {
         }
         self.section("Log excerpts");
         for note in self.timeline.notes.iter().take(MOST_NOTES) {
-            let (x, middle) = (self.x(note.usec), self.y + UNIT_ROW / 2.0);
-            let at = self.timeline.clock.moment(note.usec);
+            let (x, middle) = (self.x(note.at), self.y + UNIT_ROW / 2.0);
+            let at = self.timeline.clock.moment(note.at);
             self.pen.open(&format!("{at} {}", note.text));
             self.label(&at, "label", 13.0, middle + 5.0);
             self.pen.rect((x - 3.0, middle - 6.0), (6.0, 12.0), "note");

@@ -53,15 +53,15 @@ impl Drawing<'_> {
                 self.gap_text(gap, (top, bottom), size);
             }
         }
-        for (usec, class) in [(port.declined_usec, "declined"), (port.up_usec, "setup")] {
-            let Some(usec) = usec else { continue };
-            let x = self.x(usec);
+        for (at, class) in [(port.declined, "declined"), (port.up, "setup")] {
+            let Some(at) = at else { continue };
+            let x = self.x(at);
             let half = (row / 4.0).min(7.0);
             self.pen
                 .shape(&[(x - half, bottom), (x + half, bottom), (x, bottom - 2.0 * half)], class);
         }
-        if let Some(usec) = port.address_usec {
-            let (x, half) = (self.x(usec), (row / 4.0).min(7.0));
+        if let Some(at) = port.address {
+            let (x, half) = (self.x(at), (row / 4.0).min(7.0));
             let points = [(x - half, top + half), (x, top), (x + half, top + half)];
             self.pen.shape(&[points[0], points[1], points[2], (x, top + 2.0 * half)], "address");
         }
@@ -93,18 +93,18 @@ impl Drawing<'_> {
             (Some(netdev), None) => format!("{netdev} never came"),
             (None, _) => port.highest().map_or_else(|| "not seen".to_owned(), |r| r.to_string()),
         };
-        match (missing.and_then(|g| Some((g.from_usec, g.until_usec?))), port.missing) {
+        match (missing.and_then(|g| Some((g.from, g.until?))), port.missing) {
             (Some((from, until)), _) => {
                 said.push_str(&format!(", {} late", duration(until.saturating_sub(from))));
             }
             (None, Some(rung)) => said.push_str(&format!(", {}", rung.lacking())),
             (None, None) => said.extend(port.now.iter().map(|now| format!(", {now} now"))),
         }
-        if let Some(at) = port.address_usec {
+        if let Some(at) = port.address {
             said.push_str(&format!(", address at {}", self.timeline.clock.moment(at)));
         }
         let then = down.map(|down| {
-            let span = down.until_usec.map(|until| duration(until.saturating_sub(down.from_usec)));
+            let span = down.until.map(|until| duration(until.saturating_sub(down.from)));
             span.map_or_else(|| "then down".to_owned(), |span| format!("then down {span}"))
         });
         let bad = missing.is_some() || down.is_some() || port.missing.is_some();
@@ -113,16 +113,16 @@ impl Drawing<'_> {
 
     fn stairs(&mut self, port: &PortTrack, (top, bottom): (f64, f64), size: f64) {
         let steps = port.steps();
-        let ends = steps.iter().skip(1).map(|(_, usec)| Some(*usec)).chain([None]);
-        let marks = port.declined_usec.iter().chain(&port.up_usec).map(|usec| self.x(*usec));
+        let ends = steps.iter().skip(1).map(|(_, at)| Some(*at)).chain([None]);
+        let marks = port.declined.iter().chain(&port.up).map(|at| self.x(*at));
         let cuts = self.scale.cuts().into_iter().map(|(place, _)| LEFT + place);
         let over: Vec<f64> = marks.chain(cuts).collect();
-        for ((rung, usec), end) in steps.iter().zip(ends) {
+        for ((rung, at), end) in steps.iter().zip(ends) {
             let index = Rung::ALL.iter().position(|r| r == rung).unwrap_or_default();
             let class = RUNG_CLASSES.get(index).copied().unwrap_or("r1");
             let height = (bottom - top) * count(index + 2) / 9.0;
-            let from = self.x(*usec);
-            let until = end.map_or(RIGHT, |usec| self.x(usec));
+            let from = self.x(*at);
+            let until = end.map_or(RIGHT, |at| self.x(at));
             self.pen.rect((from, bottom - height), ((until - from).max(1.0), height), class);
             let room = width(rung.word(), 11.0) + 8.0;
             let is_free = !over.iter().any(|x| *x > from - 9.0 && *x < from + room + 9.0);
@@ -134,8 +134,8 @@ impl Drawing<'_> {
     }
 
     fn span(&self, gap: &Gap) -> (f64, f64) {
-        let from = self.x(gap.from_usec);
-        let until = gap.until_usec.map_or(RIGHT, |usec| self.x(usec));
+        let from = self.x(gap.from);
+        let until = gap.until.map_or(RIGHT, |at| self.x(at));
         (from.max(LEFT), (until - from).max(2.0))
     }
 
@@ -149,11 +149,11 @@ impl Drawing<'_> {
             GapKind::Missing => "missing",
             GapKind::Down => "down",
         };
-        let text = match gap.until_usec {
-            Some(until) => format!("{word} {}", duration(until.saturating_sub(gap.from_usec))),
+        let text = match gap.until {
+            Some(until) => format!("{word} {}", duration(until.saturating_sub(gap.from))),
             None => format!("{word}, never came"),
         };
-        let text = if gap.until_usec.is_none() && gap.kind == GapKind::Down {
+        let text = if gap.until.is_none() && gap.kind == GapKind::Down {
             "down, not configured".to_owned()
         } else {
             text

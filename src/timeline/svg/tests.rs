@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use expect_test::expect_file;
 
-use super::super::fixtures;
+use super::super::{Clock, Note, fixtures};
 use super::draw;
 
 /// A picture as it was looked at, and those that the browser test opens: it cannot draw them.
@@ -67,4 +69,15 @@ fn hostile_names_stay_text() {
     for (at, _) in svg.match_indices('&') {
         assert!(entities.iter().any(|e| svg[at..].starts_with(e)), "{}", &svg[at..at + 10]);
     }
+}
+
+/// As of a log, or of a report that was written half.
+#[test]
+fn any_number_is_a_time() {
+    let mut timeline = fixtures::seed_failing();
+    let at = Duration::from_micros(u64::MAX);
+    timeline.notes.push(Note { at, text: "far away".to_owned() });
+    assert!(draw(&timeline).contains("far away"));
+    timeline.clock = Clock::SinceBoot;
+    assert!(draw(&timeline).contains("far away"));
 }

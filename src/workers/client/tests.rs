@@ -1,8 +1,9 @@
 use std::io::{BufRead, BufReader};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use super::*;
-use crate::names::PciAddress;
+use crate::names::{Moment, PciAddress};
 use crate::workers::child::{UNREADABLE, serve};
 
 /// A client whose child is a thread of this process.
@@ -30,10 +31,10 @@ fn written(value: &str) -> Reply {
 
 /// So many replies, waited for.
 fn replies<const N: usize>(client: &mut Client<'_>) -> [(u64, Reply); N] {
-    let until = clock::monotonic_usec() + 20_000_000;
+    let until = clock::now() + Duration::from_secs(20);
     let mut replies = Vec::new();
     while replies.len() < N {
-        assert!(clock::monotonic_usec() < until, "{replies:?}");
+        assert!(clock::now() < until, "{replies:?}");
         wait(&client.fd().into_iter().collect::<Vec<_>>(), until).expect("poll");
         replies.extend(client.replies());
     }
@@ -47,7 +48,7 @@ fn each_reply_is_that_of_its_request() {
     let requests: Vec<Request> = texts.iter().map(|t| write(t)).collect();
     let replies = ask_each(vec![(&mut client, &requests)]).remove(0);
     assert_eq!(replies, texts.iter().map(|t| written(t)).collect::<Vec<_>>());
-    assert_eq!(client.until_usec(), None);
+    assert_eq!(client.until(), None);
     let pci: PciAddress = "0000:01:00.0".parse().expect("address");
     match &client.ask_one(&Request::Override(pci)) {
         Err(Failure::Refused(refusal)) => assert_eq!(refusal.errno, Some(22)),
@@ -64,7 +65,7 @@ fn what_is_queued_is_sent_by_the_next_look_at_the_replies() {
     let number = client.queue(&write("a"));
     let mut line = String::new();
     assert_eq!(child.read_line(&mut line).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
-    assert!(client.until_usec().is_some(), "who waits for the reply does not sleep before");
+    assert!(client.until().is_some(), "who waits for the reply does not sleep before");
     assert!(client.replies().is_empty());
     child.read_line(&mut line).expect("request");
     assert!(line.contains(&format!("\"number\":{number}")), "{line}");
@@ -84,7 +85,7 @@ fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
     let mut client = Client::over(ours);
     let first = client.ask(&write("first"));
     assert!(client.replies().is_empty() && client.open.contains_key(&first));
-    client.open.insert(first, clock::monotonic_usec() - SILENCE_USEC);
+    client.open.insert(first, clock::now() - SILENCE);
     assert_eq!(client.replies(), [(first, Err(Failure::SILENT))]);
     assert!(client.fd().is_none() && !client.open.contains_key(&first));
     let mut line = String::new();
@@ -110,15 +111,18 @@ fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
 #[test]
 fn one_question_is_waited_for_until_its_deadline() {
     let mut client = served(echo).patient();
-    let until = clock::monotonic_usec() + 20_000_000;
+    let until = clock::now() + Duration::from_secs(20);
     assert_eq!(client.ask_until(&write("a"), until), written("a"));
     client.disconnect();
     assert!(client.fd().is_none(), "nobody asks it any more");
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let mut client = Client::over(ours).patient();
-    let began = clock::monotonic_usec();
-    assert_eq!(client.ask_until(&write("b"), began + 50_000), Err(Failure::SILENT));
-    assert!(clock::monotonic_usec() >= began + 50_000 && client.fd().is_none());
+    let began = clock::now();
+    assert_eq!(
+        client.ask_until(&write("b"), began + Duration::from_millis(50)),
+        Err(Failure::SILENT)
+    );
+    assert!(clock::now() >= began + Duration::from_millis(50) && client.fd().is_none());
     drop(theirs);
 }
 
@@ -127,9 +131,9 @@ fn a_patient_one_keeps_a_child_that_is_silent() {
     let (ours, _theirs) = UnixStream::pair().expect("sockets");
     let mut client = Client::over(ours).patient();
     let number = client.ask(&write("a"));
-    client.open.insert(number, clock::monotonic_usec() - SILENCE_USEC);
+    client.open.insert(number, clock::now() - SILENCE);
     assert!(client.replies().is_empty() && client.fd().is_some());
-    assert_eq!(client.until_usec(), None);
+    assert_eq!(client.until(), None);
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn the_child_refuses_a_line_that_is_no_request() {
     for line in ["{\"number\":3,\"what\":{\"override\":\"../../etc\"}}", "x"] {
         parent.write(line).expect("way");
         while lines.is_empty() {
-            wait(&[parent.stream.as_fd()], clock::monotonic_usec() + 20_000_000).expect("poll");
+            wait(&[parent.stream.as_fd()], clock::now() + Duration::from_secs(20)).expect("poll");
             lines = parent.read().expect("lines").0;
         }
         let answer: Numbered<Result<Answer, Refusal>> =
@@ -214,7 +218,7 @@ fn a_copied_tree_is_looked_up_at_once() {
     let mut client = Client::new(&root);
     let pci: PciAddress = "0000:01:00.0".parse().expect("address");
     let number = client.ask(&Request::Administered(Vec::new()));
-    assert_eq!((client.until_usec(), client.fd().is_none()), (Some(0), true));
+    assert_eq!((client.until(), client.fd().is_none()), (Some(Moment::START), true));
     assert_eq!(client.replies(), [(number, Ok(Answer::Administered(Vec::new())))]);
     match &client.ask_one(&Request::Override(pci)) {
         Err(Failure::Refused(refusal)) => assert_eq!(refusal.errno, Some(2)),

@@ -1,11 +1,14 @@
 //! Which boot a line belongs to: the lines of a source are cut into parts, one for each boot that
 //! it tells of, and the parts of all sources are put together.
 
+use std::time::Duration;
+
 use super::super::event::{Kind, When};
 use super::super::{Boot, LeftOut};
 use super::Intake;
 use super::order::{join, order};
 use super::part::Part;
+use crate::names::Moment;
 
 /// Events kept in all: whole boots go for more, the oldest first.
 pub(super) const ALL: usize = 40_000;
@@ -30,10 +33,10 @@ impl Intake {
     /// A new boot begins where the kernel greets, its clock starts again, or a
     /// card is enumerated a second time much later.
     pub(super) fn tell_boots_apart(&mut self, when: &When, text: &str, kind: &Kind) {
-        /// Lines of one boot may be out of order by this much, microseconds.
-        const UNORDERED: u64 = 60_000_000;
-        /// A kernel that has run no longer than this is just starting, microseconds.
-        const STARTING: u64 = UNORDERED / 6;
+        /// Lines of one boot may be out of order by this much.
+        const UNORDERED: Duration = Duration::from_secs(60);
+        /// A kernel that has run no longer than this is just starting.
+        const STARTING: Moment = Moment::from_usec(10_000_000);
         /// A card that is enumerated again after this long, by a clock that goes
         /// on over a boot, was not there in between, microseconds.
         const LONG: i64 = 600_000_000;

@@ -334,7 +334,7 @@ fn of_a_word_the_first_and_the_last_lines_are_kept() {
             "[ 1.0] a line of another program, which is about something else\n".repeat(filler);
         let log: String = (0..3000).map(line).collect();
         let evidence = read(&[("log", &(filler + &log))]);
-        let of = |e: &Event| e.when.monotonic.map(|usec| usec / 1_000_000);
+        let of = |e: &Event| e.when.monotonic.map(|at| at.usec() / 1_000_000);
         let kept: Vec<u64> = evidence.boots[0].events.iter().filter_map(of).collect();
         let wanted: Vec<u64> = (0..100).chain(2100..3000).collect();
         assert_eq!(kept, wanted);
@@ -449,4 +449,15 @@ proptest! {
         let is_down = findings.iter().any(|finding| finding.code == Code::LinkDownCable);
         prop_assert_eq!(is_down, lost.contains(&true));
     }
+}
+
+#[test]
+fn a_journal_may_have_any_number_as_a_time() {
+    let entry = |usec: u64| {
+        format!(
+            "__CURSOR=s\n__MONOTONIC_TIMESTAMP={usec}\n_BOOT_ID=b0\nSYSLOG_IDENTIFIER=kernel\nMESSAGE=mlx5_core 0000:4b:00.0: {usec}\n\n"
+        )
+    };
+    let evidence = read(&[("log", &[entry(1), entry(u64::MAX), entry(2)].concat())]);
+    assert_eq!(evidence.boots[0].events.len(), 3);
 }

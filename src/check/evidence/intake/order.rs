@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::event::Event;
 use super::part::Part;
+use crate::names::Moment;
 
 /// Two sources that tell of one start of the kernel tell of it within this, microseconds.
 const START: u64 = 120_000_000;
@@ -178,10 +179,11 @@ fn same(parts: &[Part], boots: &[Boot], boot: &Boot, next: usize, is_last: bool)
 
 /// True if both have a line of the kernel at the same microsecond.
 fn share_a_line(parts: &[Part], one: &Boot, other: &Boot) -> bool {
-    let lines = |boot: &Boot| -> BTreeSet<(u64, &str)> {
+    let lines = |boot: &Boot| -> BTreeSet<(Moment, &str)> {
         let events =
             boot.parts.iter().filter_map(|at| parts.get(*at)).flat_map(|part| &part.events);
-        events.filter_map(|e| Some((e.when.monotonic.filter(|at| *at > 0)?, &*e.text))).collect()
+        let timed = events.filter_map(|e| Some((e.when.monotonic?, &*e.text)));
+        timed.filter(|(at, _)| *at > Moment::START).collect()
     };
     !lines(one).is_disjoint(&lines(other))
 }
@@ -288,11 +290,11 @@ pub(super) fn join(parts: Vec<Part>) -> Vec<Event> {
     }
     let began = began(sources.values());
     let clock = |event: &Event| {
-        event.when.wall.or_else(|| event.when.monotonic?.checked_add_signed(began?))
+        event.when.wall.or_else(|| event.when.monotonic?.usec().checked_add_signed(began?))
     };
     let mut all: Vec<(u64, Event)> = Vec::new();
     for events in sources.into_values() {
-        let is_timed = |e: &Event| e.when.wall.or(e.when.monotonic).is_some();
+        let is_timed = |e: &Event| e.when.wall.is_some() || e.when.monotonic.is_some();
         // What has no times shows how it is when somebody asks.
         let mut now = if events.iter().any(is_timed) { 0 } else { u64::MAX };
         for event in events {
@@ -306,10 +308,11 @@ pub(super) fn join(parts: Vec<Part>) -> Vec<Event> {
 
 /// When the kernel's clock was 0 by the other one, microseconds since 1970.
 fn began<'a>(sources: impl Iterator<Item = &'a Vec<Event>>) -> Option<i64> {
-    let between =
-        |wall: u64, monotonic: u64| i64::try_from(wall).ok()?.checked_sub_unsigned(monotonic);
+    let between = |wall: u64, monotonic: Moment| {
+        i64::try_from(wall).ok()?.checked_sub_unsigned(monotonic.usec())
+    };
     // Lines that a source has once, by their texts: each clock by which they were written.
-    let mut lines: BTreeMap<&str, (Option<u64>, Option<u64>)> = BTreeMap::new();
+    let mut lines: BTreeMap<&str, (Option<u64>, Option<Moment>)> = BTreeMap::new();
     let mut both = None;
     for events in sources {
         let mut seen: BTreeMap<&str, Option<&Event>> = BTreeMap::new();
@@ -340,7 +343,8 @@ fn once(events: Vec<Event>, clock: impl Fn(&Event) -> Option<u64>) -> Vec<Event>
         let is_same = |other: &Event| {
             let program =
                 other.from_kernel() && event.from_kernel() || other.program == event.program;
-            let times = other.when.monotonic.zip(event.when.monotonic);
+            let usec = |event: &Event| event.when.monotonic.map(Moment::usec);
+            let times = usec(other).zip(usec(&event));
             let times = times.or_else(|| clock(other).zip(clock(&event)));
             program && times.is_none_or(|(one, other)| one.abs_diff(other) <= SAME)
         };
