@@ -99,14 +99,16 @@ impl Account<'_> {
     fn is_enough(&self) -> bool {
         let is_active =
             |port: &JudgedPort<'_>| port.is_usable() && port.activity == Activity::Active;
-        let mut required = self.infiniband().filter(|JudgedPort { progress, activity, .. }| {
-            !progress.optional && !progress.must_be_ethernet && *activity != Activity::NotShown
+        let is_unknown =
+            |port: &JudgedPort<'_>| port.is_usable() && port.activity == Activity::NotShown;
+        let mut required = self.infiniband().filter(|port| {
+            let JudgedPort { progress, .. } = port;
+            !progress.optional && !progress.must_be_ethernet && !is_unknown(port)
         });
         match (&self.node.config.boot.at_least, required.clone().next()) {
             (None, Some(_)) => required.any(is_active),
             (at_least, _) => {
-                let is_possible =
-                    |port: &&JudgedPort<'_>| is_active(port) || port.activity == Activity::NotShown;
+                let is_possible = |port: &&JudgedPort<'_>| is_active(port) || is_unknown(port);
                 let least = at_least.as_ref().map_or(1, |at_least| at_least.ports);
                 self.infiniband().filter(is_possible).count() >= least
             }

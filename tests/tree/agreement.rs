@@ -794,3 +794,39 @@ fn what_is_said_of_one_is_what_is_said_of_it_among_all() {
         assert_eq!(counts.map(Value::from), ["good", "active", "of"].map(|k| ports[k].clone()));
     }
 }
+
+/// A port that lacks its netdev is none of `boot.at-least`, whether or not the tree shows its
+/// link.
+#[test]
+fn a_port_without_a_netdev_is_not_one_that_may_be_active() {
+    let adapter = |netdev, link| Adapter {
+        present: true,
+        driver: Some("mlx5_core"),
+        rdma: true,
+        ethernet: false,
+        netdev,
+        named: netdev,
+        link,
+        listed: None,
+        pkeys: None,
+        without_carrier: false,
+        vfs: None,
+        present_vfs: Vec::new(),
+        second: None,
+        demand: None,
+    };
+    for at_least in [None, Some(1)] {
+        let node = Node {
+            adapters: vec![adapter(false, Link::NotShown), adapter(true, Link::Polling)],
+            missing: Vec::new(),
+            denied: None,
+            settings: "",
+            bad_configuration: false,
+            at_least,
+            boot: None,
+            guest: false,
+            switched_off: false,
+        };
+        agree(&node).expect("the verbs agree");
+    }
+}
