@@ -143,8 +143,9 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     let mut steps = boot_steps(config, rules, observed, expectation, ports, &Done::default());
     let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));
     steps.retain(|step| !is_left(step));
-    let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
-    let denied = denied.filter_map(|name| {
+    // Of one that a port lacks, the port says so.
+    let needed = needed_modules(config, observed, !ports.is_empty()).into_iter();
+    let denied = needed.filter(|name| !node.is_lacked_by_a_port(name)).filter_map(|name| {
         let trouble = facts
             .modules
             .get(name)

@@ -67,7 +67,8 @@ pub struct Preview {
     pub steps: Vec<Step>,
     /// The soft RoCE devices, if any is configured.
     pub rxe: Vec<RxeReport>,
-    /// Configured modules that would not be loaded, and where the site denies them.
+    /// Modules that would not be loaded, and where the site denies them, but for those that a port
+    /// lacks: of them the port says so.
     pub denied: Vec<Finding>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,

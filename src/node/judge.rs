@@ -158,7 +158,7 @@ impl Account<'_> {
         let is_booting = self.is_booting();
         for module in needed_modules(config, observed, !ports.is_empty()) {
             if observed.modules.get(module) != Some(&ModuleState::Absent)
-                || ports.iter().any(|port| self.node.next_module(port).as_ref() == Some(module))
+                || self.node.is_lacked_by_a_port(module)
             {
                 continue;
             }

@@ -211,7 +211,7 @@ impl<'a> Node<'a> {
     }
 
     /// The module that the next rung of `port` needs.
-    pub(super) fn next_module(&self, port: &PortProgress) -> Option<ModuleName> {
+    fn next_module(&self, port: &PortProgress) -> Option<ModuleName> {
         let function = self.function(port.pci?);
         match port.missing()? {
             Rung::Driver => function?.ib_driver?.parse().ok(),
@@ -219,6 +219,11 @@ impl<'a> Node<'a> {
             Rung::Netdev if !port.must_be_ethernet => "ib_ipoib".parse().ok(),
             _ => None,
         }
+    }
+
+    /// The next rung of a port needs `module`, so that what is said of it is said of the port.
+    pub fn is_lacked_by_a_port(&self, module: &ModuleName) -> bool {
+        self.ports.iter().any(|port| self.next_module(port).as_ref() == Some(module))
     }
 
     /// What touches InfiniBand at boot beside ibprov, once it is asked for.

@@ -795,11 +795,9 @@ fn what_is_said_of_one_is_what_is_said_of_it_among_all() {
     }
 }
 
-/// A port that lacks its netdev is none of `boot.at-least`, whether or not the tree shows its
-/// link.
-#[test]
-fn a_port_without_a_netdev_is_not_one_that_may_be_active() {
-    let adapter = |netdev, link| Adapter {
+/// An adapter that nothing is configured for.
+fn plain(netdev: bool, link: Link) -> Adapter {
+    Adapter {
         present: true,
         driver: Some("mlx5_core"),
         rdma: true,
@@ -814,19 +812,39 @@ fn a_port_without_a_netdev_is_not_one_that_may_be_active() {
         present_vfs: Vec::new(),
         second: None,
         demand: None,
-    };
+    }
+}
+
+/// A node with these adapters, and no more.
+fn bare(adapters: Vec<Adapter>) -> Node {
+    Node {
+        adapters,
+        missing: Vec::new(),
+        denied: None,
+        settings: "",
+        bad_configuration: false,
+        at_least: None,
+        boot: None,
+        guest: false,
+        switched_off: false,
+    }
+}
+
+/// A port that lacks its netdev is none of `boot.at-least`, whether or not the tree shows its
+/// link.
+#[test]
+fn a_port_without_a_netdev_is_not_one_that_may_be_active() {
+    let adapters = [plain(false, Link::NotShown), plain(true, Link::Polling)];
     for at_least in [None, Some(1)] {
-        let node = Node {
-            adapters: vec![adapter(false, Link::NotShown), adapter(true, Link::Polling)],
-            missing: Vec::new(),
-            denied: None,
-            settings: "",
-            bad_configuration: false,
-            at_least,
-            boot: None,
-            guest: false,
-            switched_off: false,
-        };
+        let node = Node { at_least, ..bare(adapters.to_vec()) };
         agree(&node).expect("the verbs agree");
     }
+}
+
+/// Of a module that is denied, and that a port needs, each verb speaks at the port.
+#[test]
+fn a_module_that_a_port_lacks_is_said_of_the_port() {
+    let (missing, denied, settings) = (vec!["ib_ipoib"], Some("ib_ipoib"), "mtu = 2040\n");
+    let node = Node { missing, denied, settings, ..bare(vec![plain(false, Link::Active)]) };
+    agree(&node).expect("the verbs agree");
 }
