@@ -14,6 +14,6 @@ while [ "$round" -lt 40 ]; do
 	killed=$?
 	ibprov boot >"$OUT/last-run" 2>&1
 	then=$?
-	ibprov status >/dev/null
+	ibprov status >"$OUT/last-status"
 	echo "after $delay s: $killed, then $then, status $?"
 done
