@@ -211,8 +211,9 @@ test-properties: deps
 	@$(in_memory); PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 test-agreement: deps
 	@$(in_memory); PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree -- agreement ledger
+# netplan of Debian 12 writes its files before any unit: it is for the newest release.
 test-vm-long: deps
-	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
+	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored --skip netplan::
 
 # Debian 11: kernel 5.10, systemd 247, and the program linked with that release's C
 # library. mlx5 has no auxiliary devices there, and a link with many VFs is described only

@@ -6,7 +6,8 @@ check() {
 }
 
 installkernel() {
-	hostonly='' instmods -o mlx5_ib mlx4_ib ib_ipoib ib_umad ib_uverbs rdma_ucm ib_srp ib_iser
+	hostonly='' instmods -o mlx5_ib mlx4_ib ib_ipoib ib_umad ib_uverbs rdma_ucm ib_srp ib_iser \
+		xprtrdma svcrdma
 }
 
 install() {
