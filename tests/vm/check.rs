@@ -187,8 +187,8 @@ const OTHER_BRINGUPS: &[Told] = &[
     ("unused_port", "ready", "healthy", 0),
     ("ethernet_port", "ready", "healthy", 0),
     ("no_sm", "not-ready", "no-subnet-manager", 3),
-    // ibprov loads what udev may not.
-    ("blacklist", "not-ready", "openibd-disabled", 1),
+    // ib0 is asked for.
+    ("blacklist", "not-ready", "openibd-disabled", 3),
     ("driver_denied", "not-ready", "module-denied", 3),
     ("renamed", "not-ready", "netdev-renamed", 1),
     ("masked", "not-ready", "openibd-disabled", 3),

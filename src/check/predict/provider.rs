@@ -20,6 +20,12 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let Some((unit, state)) = idle(host) else { return findings };
     let harm = harm(host);
     let severity = if harm.is_some() { Severity::Error } else { Severity::Warning };
+    let enable = match state.as_str() {
+        "masked" => ToDo::run(format!("systemctl unmask {}", sh(&unit))),
+        _ => ToDo::run(format!("systemctl enable {}", sh(&unit))),
+    };
+    let instead = (unit != "ibprov.service")
+        .then(|| ToDo::with("or install ibprov", "systemctl enable ibprov.service"));
     let mut finding = Finding::of(
         Code::OpenibdDisabled,
         severity,
@@ -30,13 +36,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     )
     .about(&unit)
     .quoting([host.quote(format!("{unit}: {state}"))])
-    .permanent([
-        ToDo::run(match state.as_str() {
-            "masked" => format!("systemctl unmask {}", sh(&unit)),
-            _ => format!("systemctl enable {}", sh(&unit)),
-        }),
-        ToDo::with("or install ibprov", "systemctl enable ibprov.service"),
-    ]);
+    .permanent([enable].into_iter().chain(instead));
     if let Some(harm) = harm {
         finding = finding.chain([harm]);
     }
@@ -113,6 +113,7 @@ mod tests {
         idle.graph.get_mut("openibd.service").expect("unit").file_state = "disabled".to_owned();
         let [finding] = &judge(&idle)[..] else { panic!("{:?}", judge(&idle)) };
         assert_eq!((finding.code, finding.severity), (Code::OpenibdDisabled, Severity::Warning));
+        assert_eq!(finding.advice.len(), 2, "enable it, or install ibprov");
         idle.ports = vec![Port::stuck()];
         assert_eq!(judge(&idle)[0].severity, Severity::Error);
     }
@@ -128,6 +129,7 @@ mod tests {
         masked.graph.get_mut("ibprov.service").expect("unit").file_state = "masked".to_owned();
         let [finding] = &judge(&masked)[..] else { panic!("{:?}", judge(&masked)) };
         assert!(finding.message.starts_with("ibprov.service is masked"), "{finding:?}");
+        assert_eq!(finding.advice.len(), 1, "it is installed");
     }
 
     #[test]
