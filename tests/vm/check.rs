@@ -221,7 +221,7 @@ const PLANS: &[Told] = &[
     ("guid_refused", "not-ready", "vf-setting-refused", 3),
     ("guid_stale", "not-ready", "vf-not-as-planned", 3),
     ("guid_zero", "exceptions", "vf-guid-zero", 1),
-    ("guid_twice", "unknown", "configuration-invalid", 2),
+    ("guid_twice", "not-ready", "configuration-invalid", 3),
     ("policy_down", "ready", "healthy", 0),
     ("policy_dropped", "not-ready", "vf-setting-dropped", 3),
     ("totalvfs", "not-ready", "sriov-not-enabled-fw", 3),
