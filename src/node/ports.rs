@@ -101,10 +101,9 @@ impl Account<'_> {
             |port: &JudgedPort<'_>| port.is_usable() && port.activity == Activity::Active;
         let is_unknown =
             |port: &JudgedPort<'_>| port.is_usable() && port.activity == Activity::NotShown;
-        let mut required = self.infiniband().filter(|port| {
-            let JudgedPort { progress, .. } = port;
-            !progress.optional && !progress.must_be_ethernet && !is_unknown(port)
-        });
+        let is_required =
+            |port: &JudgedPort<'_>| !port.progress.optional && !port.progress.must_be_ethernet;
+        let mut required = self.infiniband().filter(|port| is_required(port) && !is_unknown(port));
         match (&self.node.config.boot.at_least, required.clone().next()) {
             (None, Some(_)) => required.any(is_active),
             (at_least, _) => {
