@@ -11,7 +11,7 @@ use ibprov::host::Root;
 use ibprov::stacks;
 use serde_json::Value;
 
-use crate::bed::outcome::{Outcome, children_seconds};
+use crate::bed::outcome::Outcome;
 use crate::bed::reports::assert_valid;
 use crate::bed::stage;
 use crate::nspawn::boot;
@@ -161,12 +161,13 @@ fn the_deadlock_that_a_time_limit_ended_is_told() {
 }
 
 #[test]
-fn a_live_check_takes_no_more_cpu_than_a_few_programs() {
-    let guest = boot("check_order");
-    let before = children_seconds(&guest.file("times.before"));
-    let cpu = children_seconds(&guest.file("times.after")) - before;
-    // `make bench` holds it to 0.3 s; on a busy machine each program costs more.
-    assert!(cpu > 0.0 && cpu < 1.0, "{cpu} s of CPU, children and all");
+fn a_live_check_starts_a_few_programs() {
+    // What they cost is for `make bench`.
+    let started = boot("check_order").file("started");
+    println!("{started}");
+    let (before, after) = started.trim().split_once(' ').expect("two PIDs");
+    let started = after.parse::<u32>().expect("PID") - before.parse::<u32>().expect("PID");
+    assert!(started < 50, "{started} processes and threads");
 }
 
 #[test]

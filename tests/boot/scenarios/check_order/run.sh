@@ -1,5 +1,8 @@
-# The first one warms the page cache.
+# The first one warms the page cache. PIDs are given one after the other.
+next_pid() { sh -c 'echo $$'; }
+first=$(next_pid)
 ibprov check >/dev/null 2>&1
+echo "$first $(next_pid)" >"$OUT/started"
 times >"$OUT/times.before"
 ibprov check --format json >"$OUT/live.json" 2>"$OUT/live.err"
 echo "live: $?"

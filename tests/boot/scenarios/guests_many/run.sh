@@ -1,6 +1,6 @@
 # A line of figures for each number of guests, which all wait:
-#     GUESTS WAITING PROCESSES CONNECTIONS PSS_KIB CPU_USEC AT_REST_USEC SECONDS
-# CPU_USEC is what the service has used until all wait, AT_REST_USEC what it uses in 5 s of
+#     GUESTS WAITING PROCESSES CONNECTIONS PSS_KIB READS READS_AT_REST SECONDS
+# READS are those of the service and its children until all wait, READS_AT_REST those in 5 s of
 # waiting. Then all are started, in three ways, and there is a line for each way in
 # $OUT/starts: when their VFs become right, in the first pass, and in a first pass that cannot
 # wait for them.
@@ -41,19 +41,17 @@ mkdir -p /etc/ibprov
 slice=
 find_unit() { slice=$(find /sys/fs/cgroup -type d -name ibprov-guests.service | head -n 1); }
 processes() { cat "$slice/cgroup.procs" 2>/dev/null; }
-cpu() { for pid in $(processes); do cat /proc/"$pid"/task/*/schedstat; done 2>/dev/null | awk '{ n += $1 } END { printf "%d\n", n / 1000 }'; }
+# A child's count as its parent's when it has ended.
+reads() { for pid in $(processes); do cat "/proc/$pid/io"; done 2>/dev/null | awk '$1 == "syscr:" { n += $2 } END { print n + 0 }'; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
 rests() {
-	rests=$(cpu)
+	rests=$(reads)
 	sleep 1
-	[ $(($(cpu) - rests)) -lt 20000 ]
+	[ $(($(reads) - rests)) -lt 100 ]
 }
-# What the service and its children that have ended have used, in ticks.
-ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 + $14 + $15 }' "/proc/$(main)/stat"; }
-main() { systemctl show -p MainPID --value ibprov-guests.service; }
 up() { grep -c '"phase": "up"' /run/ibprov/guests.json; }
 # starts GUESTS HOW BEFORE: until they all are up; leaves a line
-#     GUESTS HOW MS MOST_CONNECTIONS TICKS
+#     GUESTS HOW MS MOST_CONNECTIONS READS
 starts() {
 	begin=$(ms)
 	most=0
@@ -64,13 +62,14 @@ starts() {
 	done
 	took=$(($(ms) - begin))
 	[ "$(up)" -eq "$1" ] || echo "$1 $2: only $(up) are up"
-	echo "$1 $2 $took $((most - none)) $(($(ticks) - $3))" >>"$OUT/starts"
+	echo "$1 $2 $took $((most - none)) $(($(reads) - $3))" >>"$OUT/starts"
 }
 anew() { # GUESTS HOW
 	sed -i 's/^timeout = .*/timeout = "100s"/' /etc/ibprov/ibprov.toml
 	rm -f /run/ibprov/guests.json
 	systemctl start --no-block ibprov-guests.service
 	within 20 test -e /run/ibprov/guests.json
+	find_unit
 	starts "$1" "$2" 0
 	systemctl stop ibprov-guests.service 'vm@*.service'
 }
@@ -92,14 +91,14 @@ for guests in 63 127 254; do
 	find_unit
 	within 60 rests || echo "$guests: no rest"
 	took=$((($(ms) - begin) / 1000))
-	used=$(cpu)
+	used=$(reads)
 	sleep 5
-	rest=$(($(cpu) - used))
+	rest=$(($(reads) - used))
 	waiting=$(grep -c '"waits": "VF' /run/ibprov/guests.json)
 	echo "$guests $waiting $(processes | wc -l) $(($(connections) - none)) $(pss) $used $rest $took" >>"$OUT/figures"
 	cp /run/ibprov/guests.json "$OUT/$guests.json"
 	systemctl show -p StatusText --value ibprov-guests.service >"$OUT/$guests.status"
-	before=$(ticks "$(main)")
+	before=$(reads)
 	for policy in $devices/*/sriov/*/policy; do echo Follow >"$policy"; done
 	starts $guests late "$before"
 	systemctl stop ibprov-guests.service 'vm@*.service'

@@ -1,9 +1,9 @@
 # At each stage there are as many interfaces more, and the script waits until all their
 # instances wait. A line of figures for each stage:
-#     INTERFACES WAITING PROCESSES CONNECTIONS MOST-CONNECTIONS PSS_KIB CPU_USEC AT_REST_USEC SECONDS
+#     INTERFACES WAITING PROCESSES CONNECTIONS MOST-CONNECTIONS PSS_KIB READS READS_AT_REST SECONDS
 # CONNECTIONS are those to the system bus that were not there before, the least
-# of five looks, as one that asks again is connected for a moment; CPU_USEC what the processes
-# have used since the last stage, and AT_REST_USEC what they use in those 5 s.
+# of five looks, as one that asks again is connected for a moment; READS those of the
+# processes since the last stage, and READS_AT_REST those in these 5 s.
 set -u
 . /usr/lib/bed/iface.sh
 ms() { echo $(($(date +%s%N) / 1000000)); }
@@ -12,15 +12,14 @@ bus=/run/dbus/system_bus_socket
 connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
 # A slice's folder, wherever the hierarchy of systemd is.
 find_slice() { slice=$(find /sys/fs/cgroup -type d -name system-wait.slice | head -n 1); }
-# Their first field is nanoseconds on a processor.
-cpu() { for pid in $(processes); do cat "/proc/$pid/schedstat"; done 2>/dev/null | awk '{ n += $1 } END { printf "%d\n", n / 1000 }'; }
+reads() { for pid in $(processes); do cat "/proc/$pid/io"; done 2>/dev/null | awk '$1 == "syscr:" { n += $2 } END { print n + 0 }'; }
 processes() { cat "$slice"/*/cgroup.procs 2>/dev/null; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
 has_outcomes() { [ "$(ls /run/ibprov/ports 2>/dev/null | wc -l)" -ge "$1" ]; }
 rests() {
-	rests=$(cpu)
+	rests=$(reads)
 	sleep 2
-	[ $(($(cpu) - rests)) -lt 60000 ]
+	[ $(($(reads) - rests)) -lt 1000 ]
 }
 # What an instance is, for interfaces without a device unit.
 sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d; /^ExecCondition/d' \
@@ -47,7 +46,7 @@ within 60 rests
 none=$(connections)
 systemctl is-active wait@ib1.service >"$OUT/first"
 n=1
-before=$(cpu)
+before=$(reads)
 for all in $(cat /usr/lib/bed/interfaces); do
 	units=
 	while [ $n -lt "$all" ]; do
@@ -64,18 +63,18 @@ for all in $(cat /usr/lib/bed/interfaces); do
 	done
 	within 60 rests || echo "$all: no rest"
 	took=$((($(ms) - begin) / 1000))
-	used=$(cpu)
+	used=$(reads)
 	waiting=$(systemctl list-units --no-legend --plain --state=activating 'wait@*' | wc -l)
-	rest=$(cpu)
+	rest=$(reads)
 	held=$(connections)
 	for second in 1 2 3 4 5; do
 		sleep 1
 		now=$(connections)
 		[ "$now" -ge "$held" ] || held=$now
 	done
-	rest=$(($(cpu) - rest))
+	rest=$(($(reads) - rest))
 	echo "$all $waiting $(processes | wc -l) $((held - none)) $((most - none)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
-	before=$(cpu)
+	before=$(reads)
 done
 networkctl --no-pager list >"$OUT/networkctl"
 # Reads of the first, and of the last.

@@ -24,16 +24,12 @@ port ACTIVE
 look consumer --svg "$OUT/consumer.svg"
 mail consumer
 
-# Without it the node is healthy, and to look costs little.
+# Without it the node is healthy.
 systemctl disable --now slurmd.service 2>/dev/null
 systemctl reset-failed slurmd.service
 rm /etc/systemd/system/slurmd.service
 systemctl daemon-reload
-times >"$OUT/times.before"
 look healthy
-times >"$OUT/times.after"
-for _ in 1 2 3; do journalctl -b -o json >/dev/null; done
-times >"$OUT/times.journalctl"
 
 # moment NAME: what each verb that judges says now.
 moment() {
