@@ -272,8 +272,11 @@ fn driver_denied(module: &ModuleName, by: &str, at: PciAddress) -> Cause {
         ),
         false => (text, to_use),
     };
-    Cause::last(text, [Advice::permanent(first), Advice::permanent(to_ignore)])
-        .diagnosed(Code::ModuleDenied)
+    Cause {
+        module: Some(module.clone()),
+        ..Cause::last(text, [Advice::permanent(first), Advice::permanent(to_ignore)])
+            .diagnosed(Code::ModuleDenied)
+    }
 }
 
 /// With who wants what is missing.

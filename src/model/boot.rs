@@ -177,11 +177,7 @@ impl BootReport {
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
         findings.extend(self.unresolved_pfs.iter().flat_map(|pf| pf.errors.iter().cloned()));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
-        for module in &self.modules {
-            if let ModuleOutcome::Missing { trouble } = &module.outcome {
-                findings.push(trouble.finding(&module.name));
-            }
-        }
+        findings.extend(self.missing_modules().map(|(name, trouble)| trouble.finding(name)));
         // Of a soft RoCE device its own finding tells.
         let steps = self.steps.iter().filter(|s| !matches!(s.step, Step::CreateRxe { .. }));
         for StepReport { step, failure, .. } in steps {
@@ -195,6 +191,20 @@ impl BootReport {
         }
         findings.extend(not_read(&self.problems));
         Report::new(Kind::Boot, self.verdict, findings, self)
+    }
+
+    /// The modules that are missing, without those that a port lacks: the port says so.
+    pub fn missing_modules(&self) -> impl Iterator<Item = (&ModuleName, &ModuleTrouble)> {
+        let lacked = |name| {
+            let mut causes = self.ports.iter().filter_map(|port| port.cause.as_ref());
+            causes.any(|cause| cause.all().any(|cause| cause.module.as_ref() == Some(name)))
+        };
+        self.modules.iter().filter_map(move |module| match &module.outcome {
+            ModuleOutcome::Missing { trouble } if !lacked(&module.name) => {
+                Some((&module.name, trouble))
+            }
+            _ => None,
+        })
     }
 
     /// Why `module` could not be loaded, if boot tried and it is missing.
@@ -256,12 +266,6 @@ impl BootReport {
             let why = pf.errors.first().map_or("it cannot be planned", |e| e.message.as_str());
             (Standing::Missing, format!("{}: {why}", pf.which))
         };
-        let module = |module: &ModuleReport| match &module.outcome {
-            ModuleOutcome::Missing { .. } => {
-                (Standing::Excused, format!("module {} is not loaded", module.name))
-            }
-            _ => (Standing::Ready, String::new()),
-        };
         let of_configuration = |f: &Finding| (Standing::Missing, f.sentence());
         let mut all: Vec<(Standing, String)> =
             self.configuration.iter().map(of_configuration).collect();
@@ -270,7 +274,10 @@ impl BootReport {
         all.extend(self.unresolved_pfs.iter().map(unresolved));
         let rxe = |rxe: &RxeReport| (rxe.state.standing(), rxe.to_string());
         all.extend(self.rxe.iter().map(rxe));
-        all.extend(self.modules.iter().map(module));
+        let missing = self.missing_modules();
+        all.extend(
+            missing.map(|(name, _)| (Standing::Excused, format!("module {name} is not loaded"))),
+        );
         let unset = self.steps.iter().filter(|step| step.is_unset());
         all.extend(unset.map(|step| (Standing::Excused, format!("failed: {}", step.step))));
         all.retain(|(standing, _)| *standing != Standing::Ready);

@@ -220,6 +220,9 @@ pub struct Cause {
     /// The interface whose settings it is about.
     #[serde(skip)]
     pub interface: Option<IfName>,
+    /// The module that is not loaded.
+    #[serde(skip)]
+    pub module: Option<ModuleName>,
     /// What else is missing for the same rung, each by itself.
     #[serde(skip)]
     pub others: Vec<Self>,
@@ -373,6 +376,7 @@ impl Cause {
             text: format!("module {module} is not loaded: {trouble}"),
             advice: trouble.advice(module),
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
+            module: Some(module.clone()),
             ..Self::waiting("", []).diagnosed(trouble.code())
         }
     }

@@ -31,13 +31,10 @@ pub fn text(report: &BootReport, screen: Screen) -> String {
     lines.extend(report.rxe.iter().map(ToString::to_string));
     let left_out = report.left_out.iter();
     lines.extend(left_out.map(|out| format!("not waited for {}: {}", out.pci, out.reason)));
-    for module in &report.modules {
-        if let ModuleOutcome::Missing { trouble } = &module.outcome {
-            lines.push(format!("module {}: not loaded: {trouble}", module.name));
-            let steps = trouble.advice(&module.name);
-            lines.extend(advice::lines(&steps, "  ", screen));
-            lines.extend(advice::explained(trouble.code(), "  ", screen));
-        }
+    for (name, trouble) in report.missing_modules() {
+        lines.push(format!("module {name}: not loaded: {trouble}"));
+        lines.extend(advice::lines(&trouble.advice(name), "  ", screen));
+        lines.extend(advice::explained(trouble.code(), "  ", screen));
     }
     let there: Vec<&str> = report
         .modules
@@ -86,11 +83,14 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::model::PortProgress;
-    use crate::model::advice::Advice;
     use crate::model::boot::{Climbed, PortReport, Step, TimelineEntry, blank};
     use crate::model::common::Verdict;
+    use crate::model::{ModuleReport, ModuleTrouble, PortProgress};
     use crate::names::{LinkLayer, PortNumber, Rung, at};
+
+    fn denied() -> ModuleTrouble {
+        ModuleTrouble::Denied { by: "/etc/modprobe.d/x.conf:1".to_owned() }
+    }
 
     fn port(reached: Rung) -> PortReport {
         let progress = PortProgress {
@@ -110,13 +110,8 @@ mod tests {
             of_number: None,
             why: "class 0x020700".to_owned(),
         };
-        let cause = (reached < Rung::Named).then(|| Cause {
-            text: "module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1"
-                .to_owned(),
-            advice: vec![Advice::permanent("remove the line")],
-            is_final: true,
-            ..Cause::waiting("", [])
-        });
+        let cause = (reached < Rung::Named)
+            .then(|| Cause::module(&"ib_ipoib".parse().expect("name"), &denied()));
         PortReport {
             ready: progress.is_ready(),
             missing: progress.missing(),
@@ -167,6 +162,12 @@ mod tests {
     #[test]
     fn a_deferred_boot_says_why_and_what_to_do() {
         let mut report = report(Verdict::Exceptions, vec![port(Rung::Rdma)]);
+        let missing = |name: &str| ModuleReport {
+            name: name.parse().expect("name"),
+            outcome: ModuleOutcome::Missing { trouble: denied() },
+        };
+        // The port says it of the first.
+        report.modules = vec![missing("ib_ipoib"), missing("ib_uverbs")];
         report.steps.push(StepReport {
             step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
             started_usec: at(5_100_000),
@@ -175,10 +176,12 @@ mod tests {
         });
         report.problems.push("cannot read /dev/kmsg".to_owned());
         expect![[r#"
-            boot incomplete after 2.312 s: mlx5_0/1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
+            boot incomplete after 2.312 s: mlx5_0/1 (0000:4b:00.0): no netdev and 1 more; 0 of 1 expected ports ready
             mlx5_0/1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
               why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
-              do: remove the line
+              do: to load it, remove the line in /etc/modprobe.d/x.conf:1; otherwise add it to modules.exclude of the configuration
+            module ib_uverbs: not loaded: deny-listed by /etc/modprobe.d/x.conf:1
+              do: to load it, remove the line in /etc/modprobe.d/x.conf:1; otherwise add it to modules.exclude of the configuration
             changed by ibprov: load ib_umad in 0.090 s
             note: cannot read /dev/kmsg
             timeline of boot:
