@@ -26,7 +26,7 @@ elsewhere := host::attribute::tests::an_attribute_is_not host::firmware_tool::te
 	host::link_events:: host::links:: host::lock::tests::nobody_but_root host::lock::tests::what_is_no_lock \
 	host::netlink::tests::the_kernel_answers host::process::tests::nobody_who_started host::root::tests::no_device_node \
 	host::state::tests::a_directory_gets host::udev::tests:: host::udev_record::tests:: \
-	stacks::tests::networkd_takes_an_interface_by_an_alternative_name archives::programs_that_expand \
+	dgx:: stacks::tests::networkd_takes_an_interface_by_an_alternative_name archives::programs_that_expand \
 	status::many_netdevs terminal::
 check:
 	$(CARGO) test --locked --no-fail-fast --lib --bins --test house $(addprefix --test ,$(tree_tests)) \

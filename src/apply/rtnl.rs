@@ -195,6 +195,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::Command;
 
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
     use super::*;
 
     #[test]
@@ -212,7 +215,7 @@ mod tests {
         assert!(later.is_held());
         drop(theirs);
         // The lock is free again: who asks has an answer, here that of a child that is gone.
-        assert!(Command::new("kill").arg(pid.to_string()).status().expect("kill").success());
+        kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).expect("kill");
         while is_left(pid) {
             std::thread::yield_now();
         }
