@@ -208,7 +208,7 @@ test-all:
 		test-field-trial test-packages test-packages-clean test-vm-long test-initramfs \
 		test-older test-newer test-newest fuzz FUZZ_SECONDS=130
 test-properties: deps
-	@$(in_memory); PROPTEST_CASES=5000 sh tests/lane.sh properties $(CARGO) test --locked --lib
+	@$(in_memory); PROPTEST_CASES=5000 PROPTEST_MAX_GLOBAL_REJECTS=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 test-agreement: deps
 	@$(in_memory); PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree -- agreement ledger
 # netplan of Debian 12 writes its files before any unit: it is for the newest release.
