@@ -41,7 +41,7 @@ mkdir -p /etc/ibprov
 slice=
 find_unit() { slice=$(find /sys/fs/cgroup -type d -name ibprov-guests.service | head -n 1); }
 processes() { cat "$slice/cgroup.procs" 2>/dev/null; }
-# A child's count as its parent's when it has ended.
+# The reads of a child that has been waited for are counted with its parent's (proc_pid_io(5)).
 reads() { for pid in $(processes); do cat "/proc/$pid/io"; done 2>/dev/null | awk '$1 == "syscr:" { n += $2 } END { print n + 0 }'; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
 rests() {
