@@ -633,6 +633,27 @@ fn each_test_that_a_decision_names_exists() {
     assert!(named > 100, "{named} tests are named");
 }
 
+#[test]
+fn each_test_that_a_mutant_names_exists_on_a_machine() {
+    let (mut named, mut missing) = (0, Vec::new());
+    for entry in fs::read_dir(project().join("tests/mutants")).expect("tests/mutants") {
+        let page = entry.expect("entry").path();
+        let text = fs::read_to_string(&page).expect("a mutant");
+        for proof in text.lines().filter_map(|line| line.strip_prefix("fails: ")) {
+            let Some((lane @ ("boot" | "vm"), test)) = proof.split_once(' ') else { continue };
+            let (file, name) = test.rsplit_once("::").expect("a module and a test");
+            let file = project().join(format!("tests/{lane}/{}.rs", file.replace("::", "/")));
+            let text = fs::read_to_string(file).unwrap_or_default();
+            if !text.contains(&format!("fn {name}(")) {
+                missing.push(format!("{}: {proof}", page.display()));
+            }
+            named += 1;
+        }
+    }
+    assert!(missing.is_empty(), "tests that do not exist:\n{}", missing.join("\n"));
+    assert!(named > 300, "{named} tests are named");
+}
+
 /// Each of these takes `/dev/kmsg` away, where causes are read: `ProtectClock=` does before
 /// systemd 253, which is not what the guests of every lane have. What becomes opensm reads no
 /// causes.
